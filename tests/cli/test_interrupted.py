@@ -103,7 +103,7 @@ def assert_nothing_is_left(user: User, *secrets: str) -> None:
     assert [*(user.home / "temporary").iterdir()] == []
 
 
-def interrupted(user: User, prompt: str, text: str, *arguments: str) -> str:
+def interrupt(user: User, prompt: str, text: str, *arguments: str) -> str:
     """Type a text and Ctrl-C at a prompt. Return what the terminal showed."""
     with closing(Terminal(user, *arguments)) as terminal:
         terminal.read_until(prompt)
@@ -116,7 +116,7 @@ def interrupted(user: User, prompt: str, text: str, *arguments: str) -> str:
 
 
 def test_at_the_prompt_for_a_key(caller: User, api: Served) -> None:
-    output = interrupted(caller, "API key", api.token, "login", api.base_url, "--key")
+    output = interrupt(caller, "API key", api.token, "login", api.base_url, "--key")
     assert api.token not in output
     assert_nothing_is_left(caller, api.token)
     assert [file for file in caller.home.rglob("*") if file.is_file()] == []
@@ -128,7 +128,7 @@ def test_at_the_prompt_for_an_address(caller: User, served: Served, issuer: Oidc
     fields = {"issuer": issuer.url, "audiences": [issuers.CLIENT], "claims": {"sub": "ada"}, "owner_id": owner}
     more = {"scopes": ["backends:read"], "sign_in": {"client_id": issuers.CLIENT}}
     credential = admin.create("/federated_credentials", {**fields, **more})["id"]
-    interrupted(caller, "Address", SECRET, "login", served.base_url, credential, "--paste")
+    interrupt(caller, "Address", SECRET, "login", served.base_url, credential, "--paste")
     assert_nothing_is_left(caller, SECRET)
     assert not (caller.home / ".local/state/te/credentials").exists()
 
@@ -136,7 +136,7 @@ def test_at_the_prompt_for_an_address(caller: User, served: Served, issuer: Oidc
 def test_at_the_prompt_for_a_passphrase(caller: User, api: Served) -> None:
     key = caller.home / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", SECRET, "-f", key], check=True)
-    output = interrupted(caller, "Passphrase of", SECRET, "http", "1", "--identity", str(key))
+    output = interrupt(caller, "Passphrase of", SECRET, "http", "1", "--identity", str(key))
     assert SECRET not in output
     assert_nothing_is_left(caller, SECRET, api.token)
 
@@ -155,7 +155,7 @@ def test_a_passphrase_opens_a_key(caller: User, form: tuple[str, ...]) -> None:
 
 def test_at_the_question_whether_to_write_the_configuration(caller: User, api: Served) -> None:
     caller.login(api)
-    interrupted(caller, "~/.ssh/config?", "", "ssh", "config")
+    interrupt(caller, "~/.ssh/config?", "", "ssh", "config")
     assert not (caller.home / ".ssh").exists()
 
 

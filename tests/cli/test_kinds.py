@@ -25,7 +25,7 @@ DOCUMENT = json.loads(openapi.FILE.read_text())
 OPERATIONS = {each.id: each for each in document.load()}
 
 
-def documented() -> Iterator[tuple[str, str, dict[str, Any]]]:
+def list_documented() -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield each operation of the document with its method and path."""
     for path, methods in DOCUMENT["paths"].items():
         yield from (
@@ -40,7 +40,7 @@ def test_the_wheel_has_the_reduced_document(te: Any) -> None:
 
 def test_every_operation_is_one_command() -> None:
     words = {}
-    for method, path, operation in documented():
+    for method, path, operation in list_documented():
         its_command = OPERATIONS[operation["operationId"]]
         assert (its_command.method, its_command.path) == (method, path)
         command: click.Command = te
@@ -51,7 +51,7 @@ def test_every_operation_is_one_command() -> None:
             command = following
         assert not isinstance(command, click.Group)
         words[its_command.words] = command
-    assert len(words) == len(OPERATIONS) == len([*documented()])
+    assert len(words) == len(OPERATIONS) == len([*list_documented()])
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def sampled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Sampled
 def test_each_sample_in_flags_is_sent_and_gives_the_samples_answer(
     sampled: Sampled, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for method, _, documented_operation in documented():
+    for method, _, documented_operation in list_documented():
         operation = OPERATIONS[documented_operation["operationId"]]
         status, expected = answer_of(documented_operation, operation, sampled)
         for sample in samples_of(documented_operation):

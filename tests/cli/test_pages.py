@@ -32,7 +32,7 @@ urllib.request.urlopen(urllib.request.Request(sys.argv[1], b"")).read()
 """
 
 
-def created(admin: Client, issuer: OidcIssuer) -> dict[str, str]:
+def create_resources(admin: Client, issuer: OidcIssuer) -> dict[str, str]:
     """Return the variables of the page, with the resources that they name."""
     owner = admin.get("/me").json["owner"]["id"]
     fields = {"issuer": issuer.url, "audiences": [issuers.CLIENT], "claims": {"sub": "ada"}, "owner_id": owner}
@@ -68,7 +68,7 @@ def install(user: User, variables: dict[str, str], server: sshd.Sshd) -> User:
 
 def test_every_block_works(user: User, served: Served, issuer: OidcIssuer, tmp_path: Path) -> None:
     admin = served.client()
-    variables = created(admin, issuer)
+    variables = create_resources(admin, issuer)
     (tmp_path / "sshd").mkdir()
     with sshd.running(tmp_path / "sshd") as server:
         server.trust({"public_key": variables.pop("CA_KEY")})

@@ -74,7 +74,7 @@ def get(address: str) -> int:
     return connection.getresponse().status
 
 
-def stored(user: User) -> dict[str, str]:
+def read_credentials(user: User) -> dict[str, str]:
     credentials: dict[str, str] = json.loads((user.home / ".local/state/te/credentials/default").read_text())
     return credentials
 
@@ -142,7 +142,7 @@ def test_a_pasted_address_signs_in(user: User, served: Served, credential: str) 
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 0, errors
     assert "This address does not belong to this sign-in." in errors
-    assert stored(user)["refresh_token"] == ""
+    assert read_credentials(user)["refresh_token"] == ""
 
 
 def test_another_device_signs_in(user: User, served: Served, credential: str, issuer: OidcIssuer) -> None:
@@ -217,19 +217,19 @@ def test_a_key_is_renewed_before_its_end_and_after_a_rejection(
 ) -> None:
     user.run("login", served.base_url, credential, "--device")
     file = user.home / ".local/state/te/credentials/default"
-    first = stored(user)
+    first = read_credentials(user)
     ending = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 300))
     file.write_text(json.dumps({**first, "expires_at": ending}))
     assert user.run("whoami").returncode == 0  # still valid, and without a terminal there is no browser
     for step in ("ends soon", "was deleted"):
         if step == "was deleted":
-            assert admin.delete(f"/api_keys/{stored(user)['id']}").status == 204
+            assert admin.delete(f"/api_keys/{read_credentials(user)['id']}").status == 204
         process = start(user, "whoami", BROWSER=BROWSER)
         get(submit_sign_in(read_address(user)))
         output, errors = process.communicate(timeout=30)
         assert process.returncode == 0, errors
-        assert json.loads(output)["key"]["id"] == stored(user)["id"] != first["id"]
-    admin.delete(f"/api_keys/{stored(user)['id']}")
+        assert json.loads(output)["key"]["id"] == read_credentials(user)["id"] != first["id"]
+    admin.delete(f"/api_keys/{read_credentials(user)['id']}")
     result = user.run("whoami", "-o", "table")
     assert (result.returncode, result.stderr) == (
         4,

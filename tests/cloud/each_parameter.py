@@ -78,7 +78,7 @@ def main(names: list[str]) -> None:
     failures = []
     with TemporaryDirectory() as folder, _cloud(Path(folder)):
         values = _values()
-        if missing := _declared() - {*values}:
+        if missing := _list_declared() - {*values}:
             sys.exit(f"These parameters have no value here: {', '.join(sorted(missing))}.")
         trials = {name: _alone(name, values) for name in (names or sorted(values))}
         if not names:
@@ -104,7 +104,7 @@ def _cloud(folder: Path) -> Iterator[None]:
         embedded.stop()
 
 
-def _declared() -> set[str]:
+def _list_declared() -> set[str]:
     """Return the parameters of both stacks that a deployment accepts."""
     return {*json.loads((PACKAGE / "sam.json").read_text())["Parameters"], *data_stack.PARAMETERS}
 

@@ -84,11 +84,11 @@ def _holds(operator: str, context: Context, key: str, operands: list[str]) -> bo
 
 def _like(value: str, pattern: str) -> bool:
     """Match as IAM does: `*` stands for any text and `?` for one character, nothing else is special."""
-    return _compiled(pattern).fullmatch(value) is not None
+    return _compile(pattern).fullmatch(value) is not None
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     if "${" in pattern:
         raise NotImplementedError(f"the variable in {pattern}")
     wild = {"*": ".*", "?": "."}

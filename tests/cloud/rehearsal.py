@@ -163,11 +163,11 @@ def rehearse(versions: list[Version], folder: Path, resources: int, clients: int
             last, before = versions[-1], versions[-2]
             _take({f"back to {before.name}: release": lambda: last.release(settings, package=before.package)}, work)
             lost = [
-                difference for difference in _lost(work) if not difference.endswith(" is (absent)")
+                difference for difference in _find_lost(work) if not difference.endswith(" is (absent)")
             ]  # what a new version added
             _take({f"again to {last.name}: release": lambda: last.release(settings)}, work)
             _take(last.convert(settings), work)
-        return work, [*lost, *_lost(work)]
+        return work, [*lost, *_find_lost(work)]
     finally:
         embedded.stop()
 
@@ -244,7 +244,7 @@ def _take(steps: Steps, work: Work) -> None:
             work.await_answers()
 
 
-def _lost(work: Work) -> list[str]:
+def _find_lost(work: Work) -> list[str]:
     """Return the differences between all resources and what they were when they were made."""
     caller, lost, expected = clients_at_work.client(work.token), list[str](), {**work.records, **work.new_records}
     read = 0

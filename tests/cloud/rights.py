@@ -71,25 +71,25 @@ def roles() -> Mapping[str, Role]:
     names = ("EdgeRole", "EdgeIssuerRole", "EdgeSignInRole")
     edge, issuer, sign_in = (of_edge[name]["Policies"][0]["PolicyDocument"] for name in names)
     return {
-        "api": Role(_filled(_of_function("policy-api.json")), boundary()),
-        "authorizer": Role(_filled(_of_function("policy-authorizer.json")), boundary()),
-        "edge": Role(_filled(edge)),
-        "issuer": Role(_filled(issuer)),
-        "sign-in": Role(_filled(sign_in)),
+        "api": Role(_fill(_of_function("policy-api.json")), boundary()),
+        "authorizer": Role(_fill(_of_function("policy-authorizer.json")), boundary()),
+        "edge": Role(_fill(edge)),
+        "issuer": Role(_fill(issuer)),
+        "sign-in": Role(_fill(sign_in)),
         "deployer": Role(_of_role("DeployRole")),
         "service": Role(_of_role("ServiceRole")),
-        "operator": Role(_filled(_template("pipeline.yaml")["OperatorPolicy"]["PolicyDocument"])),
+        "operator": Role(_fill(_template("pipeline.yaml")["OperatorPolicy"]["PolicyDocument"])),
     }
 
 
 def _of_role(name: str) -> tuple[Statement, ...]:
     policies = _template("pipeline.yaml")[name]["Policies"]
-    return tuple(statement for policy in policies for statement in _filled(policy["PolicyDocument"]))
+    return tuple(statement for policy in policies for statement in _fill(policy["PolicyDocument"]))
 
 
 def boundary() -> tuple[Statement, ...]:
     """Return the boundary of the functions."""
-    return _filled(_template("pipeline.yaml")["Boundary"]["PolicyDocument"])
+    return _fill(_template("pipeline.yaml")["Boundary"]["PolicyDocument"])
 
 
 @cache
@@ -104,7 +104,7 @@ def _of_function(file: str) -> Mapping[str, Any]:
     return policy
 
 
-def _filled(document: Mapping[str, Any]) -> tuple[Statement, ...]:
+def _fill(document: Mapping[str, Any]) -> tuple[Statement, ...]:
     return tuple(_with_names(statement) for statement in document["Statement"])
 
 

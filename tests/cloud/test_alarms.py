@@ -92,11 +92,11 @@ def test_what_the_service_counts_rings_its_alarm(
 ) -> None:
     alarm = ALARMS[name]
     assert (alarm["Namespace"], alarm["Dimensions"]) == (STACK, [{"Name": "service", "Value": STACK}])
-    usual, unusual = (published(alarm["MetricName"], counts, caplog, monkeypatch) for counts in OF_LOG[name])
+    usual, unusual = (read_published(alarm["MetricName"], counts, caplog, monkeypatch) for counts in OF_LOG[name])
     assert (rings(name, usual), rings(name, unusual)) == (False, True)
 
 
-def published(
+def read_published(
     metric: str, counts: Mapping[str, int], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> float:
     """Return the value of a metric for the service, in the line of a request that follows some counts."""

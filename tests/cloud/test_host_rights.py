@@ -75,7 +75,7 @@ def sockets() -> Mapping[str, tuple[str, Path, int]]:
     }
 
 
-def reached(unit: str) -> set[str]:
+def list_reached(unit: str) -> set[str]:
     """Return the sockets of other units that a unit can connect to."""
     return {
         purpose
@@ -98,7 +98,7 @@ def reached(unit: str) -> set[str]:
 )
 def test_a_unit_can_open_the_sockets_that_it_needs(unit: str, purposes: set[str]) -> None:
     everyone = {"metrics of the gateway"}  # whose folder is open, because control looks for near gateways there
-    assert reached(unit) == purposes | (everyone if unit != "gateway" else set())
+    assert list_reached(unit) == purposes | (everyone if unit != "gateway" else set())
 
 
 def test_control_and_envoy_look_for_sockets_where_the_other_units_make_them() -> None:

@@ -24,7 +24,7 @@ def environment(folder: Path, port: int) -> dict[str, str]:
     return {**os.environ, "DEPLOYED_DIR": str(folder), "CLOUD_PORT": str(port), "MAKEFLAGS": ""}
 
 
-def emulated(action: str, settings: Mapping[str, str]) -> subprocess.Popen[str]:
+def start_cloud(action: str, settings: Mapping[str, str]) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "infra.local.emulated", action]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=ROOT, env=dict(settings), stdout=pipe, stderr=pipe, text=True)
@@ -32,7 +32,7 @@ def emulated(action: str, settings: Mapping[str, str]) -> subprocess.Popen[str]:
 
 def said_by(action: str, settings: Mapping[str, str]) -> tuple[int, str]:
     """Return the exit status and the sentence on the error channel."""
-    process = emulated(action, settings)
+    process = start_cloud(action, settings)
     errors = process.communicate(timeout=60)[1]
     return process.returncode, errors
 
@@ -45,7 +45,7 @@ def test_it_starts_anew_with_the_settings_of_the_environment_and_ends_with_nothi
     settings |= {"AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:1", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}
     settings |= {"VERSION_HEADERS": "Vendor-Version", "STRICT_REFERENCES": "true", "LOG_LEVEL": "ERROR"}
     settings |= {"AUDIT_DAYS": "30"}
-    first = emulated("start", settings)
+    first = start_cloud("start", settings)
     output, errors = first.communicate(timeout=60)
     assert (first.returncode, errors, re.findall("^[A-Z].* …$", output, re.M)) == (0, "", PROGRESS)
     assert {file.name for file in tmp_path.iterdir()} == {"cloud", "cloud.env", "env", "started"}
@@ -55,7 +55,7 @@ def test_it_starts_anew_with_the_settings_of_the_environment_and_ends_with_nothi
     assert {("VersionHeaders", "Vendor-Version"), ("StrictReferences", "true"), ("LogLevel", "ERROR")} <= parameters
     assert ("AuditDays", "30") in parameters
 
-    starting = emulated("start", settings)  # which ends the first
+    starting = start_cloud("start", settings)  # which ends the first
     while cloud.is_answering(f"http://127.0.0.1:{port}") and (tmp_path / "env").exists():
         time.sleep(0.02)
     while not cloud.is_answering(f"http://127.0.0.1:{port}"):
@@ -89,7 +89,7 @@ def test_another_process_that_has_the_number_by_now_is_left_alone(tmp_path: Path
 
 def test_the_cloud_of_a_start_that_was_killed_is_ended(tmp_path: Path) -> None:
     port = free_port()
-    starting = emulated("start", environment(tmp_path, port))
+    starting = start_cloud("start", environment(tmp_path, port))
     while not cloud.is_answering(f"http://127.0.0.1:{port}"):
         assert starting.poll() is None
         time.sleep(0.02)

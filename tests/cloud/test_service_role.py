@@ -64,7 +64,7 @@ LINKED = [  # of a domain, and of a key of many regions
 ]
 
 
-def handled() -> Iterator[Call]:
+def list_handled() -> Iterator[Call]:
     for actions in HANDLERS.values():
         for action in {*actions} - {LINKED[0].action}:
             service, _, name = action.partition(":")
@@ -73,7 +73,7 @@ def handled() -> Iterator[Call]:
                 yield Call(action, resource, context)
 
 
-NEEDED = [*handled(), *LINKED]
+NEEDED = [*list_handled(), *LINKED]
 _REPLACEMENTS = {
     NAME: "payroll",
     "key/": "key/mrk-",

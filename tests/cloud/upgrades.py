@@ -109,8 +109,13 @@ def pairs() -> Iterator[tuple[Version, Version]]:
 def unsaid(before: Version, after: Version, page: str) -> list[str]:
     """Return a sentence for each thing that the upgrade needs and the page does not name in backticks."""
     names_on_page = {*re.findall(r"`([^`]+)`", page)}
-    requirements = [*_gained(before, after), *_lacking(before, after), *_beyond(before, after), *_beyond(after, before)]
-    requirements += [*_changed_data(before, after), *_parameters(before, after), *_edge(before, after)]
+    requirements = [
+        *_list_gained(before, after),
+        *_lacking(before, after),
+        *_beyond(before, after),
+        *_beyond(after, before),
+    ]
+    requirements += [*_list_changed_data(before, after), *_parameters(before, after), *_edge(before, after)]
     return [*_impossible(before, after), *(why for names, why in requirements if not {*names} <= names_on_page)]
 
 
@@ -139,7 +144,7 @@ def _of_pipeline(version: Version, name: str) -> set[Right]:
 Asked = Iterator[tuple[tuple[str, ...], str]]  # what the page must name, and the sentence where it does not
 
 
-def _gained(before: Version, after: Version) -> Asked:
+def _list_gained(before: Version, after: Version) -> Asked:
     """Yield the rights for which the pipeline's stack must be deployed by hand, before all else."""
     for name in ("DeployRole", "ServiceRole", "Boundary"):
         for action, resource in sorted(_of_pipeline(after, name) - _of_pipeline(before, name)):
@@ -150,17 +155,17 @@ def _lacking(before: Version, after: Version) -> Asked:
     """Yield the rights that the stacks' changes need and CloudFormation's role of before lacks."""
     role = {action for action, _ in _of_pipeline(before, "ServiceRole")}
     for path, part, kind in _changes(before, after, "data.yaml"):
-        for right in _needed(kind, part, "update" if part else "create"):
+        for right in _list_needed(kind, part, "update" if part else "create"):
             if right not in role:
                 yield (right,), f"The change of {path} needs {right}, which the service role of before lacks."
     types = {resource.get("Type") for resource in before.resources("api.yaml").values()}
     for name, resource in after.resources("api.yaml").items():
         if (kind := resource.get("Type")) and kind not in types:
-            for right in sorted({*_needed(kind, "", "create"), *_needed(kind, "", "delete")} - role):
+            for right in sorted({*_list_needed(kind, "", "create"), *_list_needed(kind, "", "delete")} - role):
                 yield (right,), f"{name} is the first {kind} and needs {right}, which the service role of before lacks."
 
 
-def _needed(kind: str, part: str, change: str) -> tuple[str, ...]:
+def _list_needed(kind: str, part: str, change: str) -> tuple[str, ...]:
     """Return the rights that CloudFormation's handler of a type has for a change, but for those of other services."""
     if (rights := _RIGHTS.get(f"{kind}.{part}")) is not None:
         return rights
@@ -212,7 +217,7 @@ def _changes(before: Version, after: Version, file: str) -> Iterator[tuple[str, 
                 yield f"{name}.{part}", part, kind
 
 
-def _changed_data(before: Version, after: Version) -> Asked:
+def _list_changed_data(before: Version, after: Version) -> Asked:
     for path, _, _ in _changes(before, after, "data.yaml"):
         yield (path,), f"{path} of the data stack changes with the code: it must be deployed by itself, before it."
 

@@ -113,8 +113,8 @@ def _leaves(draw: st.DrawFn) -> Expression:
 
 def _client(draw: st.DrawFn) -> tuple[str, Meaning, int]:
     addresses = draw(st.lists(st.sampled_from([*LOOPBACK, *OTHER_ADDRESSES]), min_size=1, max_size=3))
-    first, holds = draw(_quoted(addresses[0])), _is_in(addresses[:1])
-    several = "[" + ",".join(draw(_quoted(address)) for address in addresses) + "]"
+    first, holds = draw(_draw_quoted(addresses[0])), _is_in(addresses[:1])
+    several = "[" + ",".join(draw(_draw_quoted(address)) for address in addresses) + "]"
     forms: list[tuple[str, Meaning]] = [
         (f"conn.client_ip == {first}", holds),
         (f"{first}==conn.client_ip", holds),
@@ -128,8 +128,8 @@ def _client(draw: st.DrawFn) -> tuple[str, Meaning, int]:
 def _networks(draw: st.DrawFn) -> tuple[str, Meaning, int]:
     networks = draw(st.lists(st.sampled_from(_NETWORKS), min_size=1, max_size=4))
     if len(networks) == 1:
-        return f"inCidrRange(conn.client_ip, {draw(_quoted(networks[0]))})", _is_in(networks), _TRUTH
-    several = ", ".join(draw(_quoted(network)) for network in networks)
+        return f"inCidrRange(conn.client_ip, {draw(_draw_quoted(networks[0]))})", _is_in(networks), _TRUTH
+    several = ", ".join(draw(_draw_quoted(network)) for network in networks)
     return f"inCidrRanges( conn.client_ip , [ {several} ] )", _is_in(networks), _TRUTH
 
 
@@ -175,7 +175,7 @@ def _enclose(draw: st.DrawFn, part: Expression, precedence: int) -> str:
     return part.text if part.precedence >= precedence and draw(st.integers(0, 3)) else f"({part.text})"
 
 
-def _quoted(text: str) -> st.SearchStrategy[str]:
+def _draw_quoted(text: str) -> st.SearchStrategy[str]:
     escaped = "'" + text.replace(".", "\\x2e").replace(":", "\\072") + "'"
     return st.sampled_from([f"'{text}'", f'"{text}"', escaped])
 

@@ -44,7 +44,7 @@ class DrawnModules:
 
     def admits(self, visitor: str) -> bool:
         """Tell whether every module lets a visitor pass: a rule of it allows the address, and none denies it."""
-        address = _unmapped(visitor)
+        address = _unmap(visitor)
         for policies in self.modules:
             matching = {action for rules in policies for action, cidr in rules if address in _network(cidr)}
             if matching != {"allow"}:
@@ -76,7 +76,7 @@ def _refusals_of(policies: Sequence[Sequence[tuple[str, str]]]) -> tuple[Conditi
     return ip_policies.find_refusals(IpRestrictionModule(ip_policy_ids=[*rules_by_id]), rules_by_id)
 
 
-def _unmapped(text: str) -> IPv4Address | IPv6Address:
+def _unmap(text: str) -> IPv4Address | IPv6Address:
     address = ip_address(text)
     return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
 

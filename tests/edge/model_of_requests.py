@@ -71,13 +71,13 @@ def meets(request: Request, records: Records) -> Meets:
     if edge.terminate_at == "upstream":
         if not _is_untouched(edge) or not _admits(edge.routes[0].modules, edge, request, records):
             return frozenset({REFUSED})
-        return _passed_on(edge.routes[0], edge, records) if _admits(edge.modules, edge, request, records) else _SHUT
+        return _meet_bytes(edge.routes[0], edge, records) if _admits(edge.modules, edge, request, records) else _SHUT
     if edge.id.startswith("edgtls_") and not _admits(edge.modules, edge, request, records):
         return _SHUT
     if not _is_open(edge, request, records):
         return frozenset({REFUSED})
     if edge.id.startswith("edgtls_"):
-        return _passed_on(edge, edge, records)
+        return _meet_bytes(edge, edge, records)
     return _meet_edge(edge, request, records)
 
 
@@ -107,7 +107,7 @@ def _meet_edge(edge: ServedEdge, request: Request, records: Records) -> Meets:
         return frozenset({"403"})
     if route.modules.values.keys() & {"basic_auth", "webhook_verification"}:
         return frozenset({"503"})  # no service verifies them
-    answers = frozenset(answer for backend in backends for answer in _answers(backend, records))
+    answers = frozenset(answer for backend in backends for answer in _list_answers(backend, records))
     return answers - {"503"} or answers
 
 
@@ -173,7 +173,7 @@ def _is_untouched(edge: ServedEdge) -> bool:
     return not (of_edge.unenforced or of_route.unenforced or reading)
 
 
-def _passed_on(part: ServedEdge | ServedRoute, edge: ServedEdge, records: Records) -> Meets:
+def _meet_bytes(part: ServedEdge | ServedRoute, edge: ServedEdge, records: Records) -> Meets:
     """Return what connections of bytes meet by the backend of an edge or route."""
     modules = part.modules
     backend_module = modules.values.get("backend")
@@ -182,7 +182,7 @@ def _passed_on(part: ServedEdge | ServedRoute, edge: ServedEdge, records: Record
     groups = [backend for backend in backends if isinstance(backend.value, TunnelGroup)]
     if not groups or modules.unenforced:
         return frozenset({REFUSED})
-    tunnels = {answer for group in groups for answer in _answers(group, records)} - {"503"}
+    tunnels = {answer for group in groups for answer in _list_answers(group, records)} - {"503"}
     return frozenset(tunnels) | ({CLOSED} if len(groups) < len(backends) or not tunnels else set())
 
 
@@ -215,7 +215,7 @@ def _finds(patterns: Iterable[str], text: str) -> bool:
 
 def _leads_to(id: str, account: str, records: Records) -> list[ServedBackend]:
     """Return the groups and responses that a backend comes to; none where one on the way cannot be understood."""
-    backend, reached = records.backends.get(id), _reached(id, account, records)
+    backend, reached = records.backends.get(id), _list_reached(id, account, records)
     if backend is None or backend.account != account or id in reached:
         return []
     if any(
@@ -230,25 +230,25 @@ def _leads_to(id: str, account: str, records: Records) -> list[ServedBackend]:
     return [leaf for child in children for leaf in _leads_to(child, account, records)]
 
 
-def _reached(id: str, account: str, records: Records) -> set[str]:
+def _list_reached(id: str, account: str, records: Records) -> set[str]:
     """Return the ids of all that a backend leads to."""
-    waiting, reached = _children(id, account, records), set[str]()
+    waiting, reached = _list_children(id, account, records), set[str]()
     while waiting:
         child = waiting.pop()
         if child not in reached:
             reached.add(child)
-            waiting += _children(child, account, records)
+            waiting += _list_children(child, account, records)
     return reached
 
 
-def _children(id: str, account: str, records: Records) -> list[str]:
+def _list_children(id: str, account: str, records: Records) -> list[str]:
     backend = records.backends.get(id)
     if backend is None or backend.account != account or not isinstance(backend.value, Weighted):
         return []
     return [child for child, weight in backend.value.backends.items() if weight > 0]
 
 
-def _answers(backend: ServedBackend, records: Records) -> list[str]:
+def _list_answers(backend: ServedBackend, records: Records) -> list[str]:
     if isinstance(backend.value, HttpResponse):
         return [backend.id]
     assert isinstance(backend.value, TunnelGroup)

@@ -101,14 +101,14 @@ def cpu(edge: Edge, name: str, begin: bytes, agents: Callable[[], bytes]) -> flo
 
 def _round(connection: ssl.SSLSocket, edge: Edge, name: str, begin: bytes, agents: Callable[[], bytes]) -> float:
     host, envoy = f"{name}.{edge.settings.tunnel_domain}".encode(), envoy_in(edge.settings.directory)
-    before = _used(envoy)
+    before = _read_used(envoy)
     for _ in range(_COUNT):
         connection.sendall(b"%bhost: %b\r\nuser-agent: %b\r\n\r\n" % (begin, host, agents()))
         assert connection.recv(10_000).startswith(b"HTTP/1.1 ")
-    return (_used(envoy) - before) / _COUNT
+    return (_read_used(envoy) - before) / _COUNT
 
 
-def _used(process: Path) -> float:
+def _read_used(process: Path) -> float:
     """Return the milliseconds of CPU that a process has used."""
     return sum(int(path.read_text().split()[0]) for path in process.glob("task/*/schedstat")) / 1e6
 

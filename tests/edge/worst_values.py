@@ -88,7 +88,7 @@ def _filters() -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"user agents: {name}", {**path, "user_agent_filter": rules}
 
 
-def _changed_headers() -> Iterator[tuple[str, dict[str, Any]]]:
+def _list_changed_headers() -> Iterator[tuple[str, dict[str, Any]]]:
     values = {
         "as many as may be": {f"X-{number}-{'n' * 58}": "v" * 200 for number in range(10)},
         "the longest": {"X-Long": "v" * 1024},
@@ -159,7 +159,7 @@ WORST_VALUES: tuple[Worst, ...] = (
     *(Worst(name, "/backends/http_response", body) for name, body in _responses()),
     *(
         Worst(name, "/edges/https/{edge_id}/routes", body)
-        for name, body in (*_paths(), *_filters(), *_changed_headers())
+        for name, body in (*_paths(), *_filters(), *_list_changed_headers())
     ),
     *(Worst(name, "/edges/https", body) for name, body in _edges()),
     *_largest_modules(),

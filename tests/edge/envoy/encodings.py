@@ -27,15 +27,15 @@ _MUTUAL = plan_of(EDGE, *_RECORDS, edge(route(), authorities=["ca_1"]))
 _STREAM = plan_of("edgtls_1", *_RECORDS, edge(id="edgtls_1", backend=GROUP))
 
 
-def _numbered(plan: Plan, number: int) -> Plan:
+def _set_number(plan: Plan, number: int) -> Plan:
     return replace(plan, edge=replace(plan.edge, id=f"{plan.edge.id}{number:09}"))
 
 
 def _with_paths(plan: Plan, number: int) -> Plan:
-    def numbered(target: RouteTarget) -> RouteTarget:
+    def set_number(target: RouteTarget) -> RouteTarget:
         return replace(target, route=replace(target.route, match=f"{target.route.match}-{number}"))
 
-    return replace(_numbered(plan, number), targets=tuple(map(numbered, plan.targets)))
+    return replace(_set_number(plan, number), targets=tuple(map(set_number, plan.targets)))
 
 
 def _tunnel(number: int) -> ServedTunnel:
@@ -68,7 +68,7 @@ KINDS: Mapping[str, Build] = {
         f"bkdtg_{number:09}", _members(number), PEM, SETTINGS
     )[1],
     "cluster of bytes": lambda number: clusters.build_stream_cluster(
-        _numbered(_STREAM, number), [(GROUP, 1, _members(number))], PEM, SETTINGS
+        _set_number(_STREAM, number), [(GROUP, 1, _members(number))], PEM, SETTINGS
     ),
     "cluster of a response": lambda number: clusters.build_response_cluster(f"bkdhr_{number:09}"),
     "cluster of a name": lambda number: clusters.build_listener_cluster(
@@ -79,10 +79,10 @@ KINDS: Mapping[str, Build] = {
     ),
     "listener of a tunnel": lambda number: listeners.build_tunnel_listener(_tunnel(number), SETTINGS),
     "listener with mutual TLS": lambda number: edge_listeners.build_on_demand_listener(
-        _numbered(_MUTUAL, number), SETTINGS
+        _set_number(_MUTUAL, number), SETTINGS
     ),
     "listener of a TLS edge": lambda number: edge_listeners.build_on_demand_listener(
-        _numbered(_STREAM, number), SETTINGS
+        _set_number(_STREAM, number), SETTINGS
     ),
     "listener of a response": lambda number: answers.build_response_listener(
         "bkdhr_1", HttpResponse(body=f"away {number}"), SETTINGS

@@ -98,11 +98,11 @@ def test_a_killed_attempt_is_continued_when_its_claim_has_ended(admin: Client, k
     assert (len(world.orders), len(events), challenge_records.find(DOMAIN)) == (1, 1, None)
 
 
-def retired(world: World, later: int = 0) -> Retired:
+def read_retired(world: World, later: int = 0) -> Retired:
     return Retired(WindowedCa(world), 60, now=lambda: clock.seconds() + later)
 
 
-def stored_request(client: Client, address: str) -> x509.CertificateSigningRequest:
+def read_request(client: Client, address: str) -> x509.CertificateSigningRequest:
     """Return the request of the unfinished order of a domain."""
     due = renewal_schedule.find(client.account, address.rpartition("/")[2])
     assert due
@@ -190,7 +190,7 @@ def test_a_certificate_for_a_domain_that_was_lost_meanwhile_is_revoked_and_unuse
     assert status(admin, address)["provisioning_job"]["error_code"] == "domain_unproved"
     assert admin.get("/tls_certificates").json["tls_certificates"] == []
     for _ in range(2):
-        retired(world).revoke_lost()
+        read_retired(world).revoke_lost()
     ((revoked, reason),) = world.revoked
     assert (revoked, reason) == (x509.load_pem_x509_certificate(world.issued["https://ca.example/0"].encode()), 5)
     calls = len(world.calls)
@@ -211,7 +211,7 @@ def test_an_order_of_a_domain_that_is_not_proved_any_more_is_not_continued(admin
     prove(address.rpartition("/")[2], "lapsed")
     Issuer(WindowedCa(world), later=601).run()
     assert status(admin, address)["provisioning_job"]["error_code"] == "domain_unproved"
-    retired(world).revoke_lost()
+    read_retired(world).revoke_lost()
     assert (challenge_records.find(DOMAIN), len(world.revoked)) == (None, len(world.issued))
     assert "finalize" not in world.calls[killed_at:]
 
@@ -232,12 +232,12 @@ def test_an_unwanted_certificate_is_revoked_when_the_ca_is_back(admin: Client, e
     assert admin.get("/tls_certificates").json["tls_certificates"] == []
     assert renewal_schedule.find_due(clock.seconds() + DAY, 10) == []
     world.is_away = True
-    retired(world).revoke_lost()
+    read_retired(world).revoke_lost()
     assert (world.revoked, world.refused) == ([], 1)
-    retired(world, 30).revoke_lost()  # too early, also for another issuer
+    read_retired(world, 30).revoke_lost()  # too early, also for another issuer
     assert world.refused == 1
     for later in range(60, 100 * DAY, DAY // 24):
-        retired(world, later).revoke_lost()
+        read_retired(world, later).revoke_lost()
     assert 80 < world.refused < 100  # in the end daily, until the certificate ends
     assert issued_certificates.find_lost(_EVER) == []
 
@@ -253,9 +253,9 @@ def test_a_revocation_that_failed_follows(admin: Client) -> None:
 
     Issuer(EndingCa(world)).run()
     world.is_away = True
-    retired(world).revoke_lost()
+    read_retired(world).revoke_lost()
     world.is_away = False
-    retired(world, 90).revoke_lost()
+    read_retired(world, 90).revoke_lost()
     ((revoked, _),) = world.revoked
     assert revoked == x509.load_pem_x509_certificate(world.issued["https://ca.example/0"].encode())
     assert issued_certificates.find_lost(_EVER) == []
@@ -266,7 +266,7 @@ def test_an_order_that_cannot_be_read_is_given_up_later_although_its_policy_ende
     with pytest.raises(Killed):
         Issuer(WindowedCa(world)).run()
     world.orders = dict.fromkeys(world.orders, "valid")
-    world.requests = {order: stored_request(admin, address) for order in world.orders}
+    world.requests = {order: read_request(admin, address) for order in world.orders}
     prove(address.rpartition("/")[2], "lapsed")
 
     class AwayCa(WindowedCa):
@@ -277,7 +277,7 @@ def test_an_order_that_cannot_be_read_is_given_up_later_although_its_policy_ende
 
     Issuer(AwayCa(world), later=601).run()
     Issuer(WindowedCa(world), later=6000).run()
-    retired(world).revoke_lost()
+    read_retired(world).revoke_lost()
     assert len(world.revoked) == 1
     assert renewal_schedule.find_due(clock.seconds() + DAY, 10) == []
 
@@ -290,7 +290,7 @@ def test_a_certificate_that_the_ca_issues_after_the_domain_was_lost_is_revoked(
     with pytest.raises(Killed):
         Issuer(WindowedCa(world)).run()
     world.orders = dict.fromkeys(world.orders, "processing")
-    world.requests = {order: stored_request(admin, address) for order in world.orders}
+    world.requests = {order: read_request(admin, address) for order in world.orders}
     if is_proof_lost:
         prove(address.rpartition("/")[2], "lapsed")
     else:
@@ -298,7 +298,7 @@ def test_a_certificate_that_the_ca_issues_after_the_domain_was_lost_is_revoked(
     Issuer(WindowedCa(world), later=601).run()
     world.orders = dict.fromkeys(world.orders, "valid")
     Issuer(WindowedCa(world), later=1000).run()
-    retired(world).revoke_lost()
+    read_retired(world).revoke_lost()
     assert [certificate.public_bytes(Encoding.PEM).decode() for certificate, _ in world.revoked] == [
         *world.issued.values()
     ]

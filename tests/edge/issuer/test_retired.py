@@ -40,7 +40,7 @@ class Revocations:
         self.revoked.append((certificate.serial_number, reason))
 
 
-def retired(ca: Revocations, later: int = 0) -> Retired:
+def read_retired(ca: Revocations, later: int = 0) -> Retired:
     return Retired(ca, 60, now=lambda: clock.seconds() + later)
 
 
@@ -51,13 +51,13 @@ def test_a_certificate_of_a_lost_domain_is_revoked_when_the_ca_is_there(admin: C
     lost = {"scope": "edge#/revocations", "id": f"{admin.account}/{id}", "body": {}, "revision": 1}
     dynamodb.do(Write.put(lost))
     ca = Revocations(is_away=True)
-    retired(ca).revoke_lost()
+    read_retired(ca).revoke_lost()
     assert len(issued_certificates.find_lost(_EVER)) == 1
     ca.is_away = False
-    retired(ca).revoke_lost()
+    read_retired(ca).revoke_lost()
     assert ca.revoked == []
-    retired(ca, 80).revoke_lost()
-    retired(ca, 80).revoke_lost()
+    read_retired(ca, 80).revoke_lost()
+    read_retired(ca, 80).revoke_lost()
     serial = int(admin.get(f"/tls_certificates/{id}").json["serial_number"], 16)
     assert (ca.revoked, issued_certificates.find_lost(_EVER)) == ([(serial, 5)], [])
 
@@ -71,13 +71,13 @@ def test_a_replaced_certificate_is_deleted_after_a_day_with_an_event(admin: Clie
     issuer.later = 61
     issuer.run()
     second = admin.get(address).json["certificate"]["id"]
-    retired(Revocations(), DAY - 10).delete_replaced()
+    read_retired(Revocations(), DAY - 10).delete_replaced()
     assert {certificate["id"] for certificate in admin.get("/tls_certificates").json["tls_certificates"]} == {
         first,
         second,
     }
     for _ in range(2):
-        retired(Revocations(), DAY + 10).delete_replaced()
+        read_retired(Revocations(), DAY + 10).delete_replaced()
     assert [certificate["id"] for certificate in admin.get("/tls_certificates").json["tls_certificates"]] == [second]
     events = admin.get(f"/audit_events?resource_id={first}").json["audit_events"]
     assert [(event["action"], event["actor"]["type"]) for event in events] == [
@@ -96,7 +96,7 @@ def test_a_replaced_certificate_that_the_account_has_deleted_is_forgotten(admin:
     issuer.later = 61
     issuer.run()
     assert admin.delete(f"/tls_certificates/{first}").status == 204
-    retired(Revocations(), DAY + 10).delete_replaced()
+    read_retired(Revocations(), DAY + 10).delete_replaced()
     events = admin.get(f"/audit_events?resource_id={first}").json["audit_events"]
     assert [event["action"] for event in events] == ["tls_certificate.delete", "tls_certificate.create"]
 
@@ -118,15 +118,15 @@ def test_a_replaced_certificate_stays_while_envoy_rejects_the_new_one(admin: Cli
     second, start = admin.get(address).json["certificate"]["id"], clock.seconds()
     reject(admin, second)
     for _ in range(2):
-        retired(Revocations()).replace_rejected()
+        read_retired(Revocations()).replace_rejected()
     job = status(admin, address)["provisioning_job"]
     assert (job["error_code"], clock.parse(job["retries_at"]).timestamp() - start in (DAY, DAY + 1)) == (
         "internal",
         True,
     )
-    retired(Revocations(), DAY - 10).delete_replaced()
+    read_retired(Revocations(), DAY - 10).delete_replaced()
     edge_status.remove_host("host")  # a host that starts again reports it with the next visitor
-    retired(Revocations(), DAY + 100).delete_replaced()
+    read_retired(Revocations(), DAY + 100).delete_replaced()
     assert admin.get(f"/tls_certificates/{first}").status == 200
 
     issuer.later = DAY + 62
@@ -134,10 +134,10 @@ def test_a_replaced_certificate_stays_while_envoy_rejects_the_new_one(admin: Cli
     third = admin.get(address).json["certificate"]["id"]
     assert status(admin, address)["provisioning_job"] is None
     reject(admin, second)
-    retired(Revocations(), DAY + 100).delete_replaced()
+    read_retired(Revocations(), DAY + 100).delete_replaced()
     assert admin.get(f"/tls_certificates/{first}").status == 200
     edge_status.remove_host("host")
-    retired(Revocations(), 2 * DAY + 100).delete_replaced()
+    read_retired(Revocations(), 2 * DAY + 100).delete_replaced()
     assert [certificate["id"] for certificate in admin.get("/tls_certificates").json["tls_certificates"]] == [third]
 
 
@@ -147,5 +147,5 @@ def test_a_rejected_certificate_that_no_policy_uses_has_no_job(admin: Client) ->
     first = admin.get(address).json["certificate"]["id"]
     admin.delete(f"{address}/certificate_management_policy")
     reject(admin, first)
-    retired(Revocations()).replace_rejected()
+    read_retired(Revocations()).replace_rejected()
     assert status(admin, address) is None

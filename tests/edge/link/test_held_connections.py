@@ -17,7 +17,7 @@ class Wire:
         return lambda *data: self.calls.append(" ".join([name, *(argument.decode() for argument in data)]))
 
 
-def connected(side: Side) -> Wire:
+def connect(side: Side) -> Wire:
     wire = Wire()
     side.connection_made(cast(Any, wire))
     return wire
@@ -25,7 +25,7 @@ def connected(side: Side) -> Wire:
 
 def test_what_came_before_is_passed_on_when_a_connection_is_joined() -> None:
     connection, other = HeldConnection(None, lambda _: None), Side()
-    wire, far = connected(connection), connected(other)
+    wire, far = connect(connection), connect(other)
     connection.data_received(b"early")
     connection.eof_received()
     assert (wire.calls, far.calls) == (["pause_reading"], ["pause_reading"])
@@ -38,8 +38,8 @@ def test_what_came_before_is_passed_on_when_a_connection_is_joined() -> None:
 
 def test_a_side_that_writes_too_fast_is_paused() -> None:
     first, second = Side(), Side()
-    connected(first)
-    far = connected(second)
+    connect(first)
+    far = connect(second)
     first.join(second)
     first.pause_writing()
     first.resume_writing()
@@ -50,8 +50,8 @@ def test_a_side_that_writes_too_fast_is_paused() -> None:
 def test_the_end_of_a_held_connection_is_reported_and_closes_the_other(is_joined: bool) -> None:
     ended_connections: list[HeldConnection] = []
     connection, other = HeldConnection(None, ended_connections.append), Side()
-    connected(connection)
-    far = connected(other)
+    connect(connection)
+    far = connect(other)
     if is_joined:
         connection.join(other)
     connection.connection_lost(None)
@@ -61,8 +61,8 @@ def test_the_end_of_a_held_connection_is_reported_and_closes_the_other(is_joined
 
 def test_a_connection_that_has_gone_before_it_is_joined_closes_the_other() -> None:
     connection, other = HeldConnection(None, lambda _: None), Side()
-    connected(connection)
-    far = connected(other)
+    connect(connection)
+    far = connect(other)
     connection.connection_lost(None)
     connection.join(other)
     assert "close" in far.calls

@@ -28,7 +28,7 @@ async def failing() -> None:
     raise OSError("failing")
 
 
-async def cancelled_after_a_moment(*names: str) -> list[str]:
+async def cancel_after_a_moment(*names: str) -> list[str]:
     names_of_ended: list[str] = []
     work = [slow(names_of_ended) if name == "slow" else quick() for name in names]
     running = asyncio.create_task(tasks.run_all(*work))
@@ -41,7 +41,7 @@ async def cancelled_after_a_moment(*names: str) -> list[str]:
 
 @pytest.mark.parametrize("names", [("quick", "slow"), ("slow", "quick"), ("slow",)])
 def test_cancelling_waits_for_those_that_clean_up(names: tuple[str, ...]) -> None:
-    assert asyncio.run(cancelled_after_a_moment(*names)) == ["slow"]
+    assert asyncio.run(cancel_after_a_moment(*names)) == ["slow"]
 
 
 def test_a_failure_ends_the_others_and_is_raised() -> None:

@@ -137,12 +137,12 @@ def over_tcp(parts: Callable[[Message], Sequence[bytes]], *, pause: float = 0) -
         thread.join(5)
 
 
-def framed(wire: bytes) -> bytes:
+def frame(wire: bytes) -> bytes:
     return len(wire).to_bytes(2, "big") + wire
 
 
 def test_an_answer_comes_over_tcp_in_any_pieces() -> None:
-    with over_tcp(lambda question: [bytes([byte]) for byte in framed(right(question))]) as port:
+    with over_tcp(lambda question: [bytes([byte]) for byte in frame(right(question))]) as port:
         assert texts(port, within=5) == ['"right"']
 
 
@@ -151,9 +151,9 @@ def test_an_answer_comes_over_tcp_in_any_pieces() -> None:
     [
         (lambda _: [], EOFError),
         (lambda _: [b"\x00"], EOFError),
-        (lambda question: [framed(right(question))[:-1]], EOFError),
-        (lambda question: [framed(of_another_id(question))], dns.exception.FormError),
-        (lambda question: [framed(b"")], dns.exception.FormError),
+        (lambda question: [frame(right(question))[:-1]], EOFError),
+        (lambda question: [frame(of_another_id(question))], dns.exception.FormError),
+        (lambda question: [frame(b"")], dns.exception.FormError),
         (lambda _: [b"\x10\x01"], TooMuch),
     ],
 )
@@ -167,7 +167,7 @@ def test_what_is_no_answer_over_tcp_is_an_error(
 def test_a_server_that_drips_over_tcp_ends_in_time() -> None:
     start = time.monotonic()
     with (
-        over_tcp(lambda question: [bytes([byte]) for byte in framed(right(question))][:20], pause=0.05) as port,
+        over_tcp(lambda question: [bytes([byte]) for byte in frame(right(question))][:20], pause=0.05) as port,
         pytest.raises(dns.exception.Timeout),
     ):
         texts(port)

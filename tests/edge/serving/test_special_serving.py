@@ -146,7 +146,7 @@ def test_a_changed_module_sends_one_extension_one_route_resource_and_no_listener
     serving.public_keys = [{"kty": "EC", "kid": "k"}]
     rule = SignInRule("google", "digest", A, "edghts_1", "edghtsrt_1", client_id="app")
     first_records, changed_records = (
-        records(guarded(oauth_rule)) for oauth_rule in (rule, replace(rule, digest="other", **fields))
+        records(build_guarded_edge(oauth_rule)) for oauth_rule in (rule, replace(rule, digest="other", **fields))
     )
     assert "extension:sign-in/edghts_1" in update(serving, first_records)
     assert update(serving, changed_records) == {"extension:sign-in/edghts_1"}
@@ -155,7 +155,7 @@ def test_a_changed_module_sends_one_extension_one_route_resource_and_no_listener
     assert before.scope != after.scope  # the only resource with routes of the name
 
 
-def guarded(rule: SignInRule) -> ServedEdge:
+def build_guarded_edge(rule: SignInRule) -> ServedEdge:
     """Return an edge whose route has OAuth."""
     route = worlds.route()
     return worlds.edge(replace(route, modules=extended(route.modules, oauth=rule)), id="edghts_1", hosts=(HOST,))

@@ -185,7 +185,7 @@ def test_an_import_that_is_gone_explains_itself() -> None:
     assert last.endswith("): see docs/asyncssh.md.")
 
 
-def used() -> set[str]:
+def list_used() -> set[str]:
     """Return the private names that the file uses, with those that it imports from modules of asyncssh."""
     names = set()
     for node in ast.walk(ast.parse((ROOT / _FILE).read_text())):
@@ -200,8 +200,8 @@ def used() -> set[str]:
 
 def test_every_private_name_in_the_file_is_listed_and_on_the_page() -> None:
     listed_names, page = {private.name for private in PRIVATES}, (ROOT / _PAGE).read_text()
-    assert used() - listed_names == {"_key_id"} - listed_names
-    assert {name for name in listed_names if name.startswith("_")} - used() == set()
+    assert list_used() - listed_names == {"_key_id"} - listed_names
+    assert {name for name in listed_names if name.startswith("_")} - list_used() == set()
     assert [name for name in sorted(listed_names) if f"`{name}`" not in page] == []
 
 

@@ -60,7 +60,7 @@ class World:
     events: list[dict[str, Any]] = field(default_factory=list)
 
     @asynccontextmanager
-    async def connected(self) -> AsyncIterator[asyncssh.SSHClientConnection]:
+    async def connecting(self) -> AsyncIterator[asyncssh.SSHClientConnection]:
         """Connect a client that reads the events of its connection."""
         connection, _ = await asyncssh.create_connection(
             lambda: self.client,
@@ -148,7 +148,7 @@ def test_a_drain_goes_through_its_steps(
             return store.up[id].port
 
         service = await asyncio.start_server(stay_open, "127.0.0.1", 0)
-        async with world.connected() as client:
+        async with world.connecting() as client:
             await client.forward_remote_port("demo", 80, *service.sockets[0].getsockname())
             (tunnel,) = store.online
             first = port()
@@ -198,7 +198,7 @@ def test_a_gateway_without_its_lease_closes_everything_and_begins_with_a_new_id(
 ) -> None:
     async def work(world: World) -> None:
         store, former = world.store, world.gateway.id
-        async with world.connected() as client:
+        async with world.connecting() as client:
             await client.forward_remote_port("demo", 80, "127.0.0.1", 1)
             if is_over:  # as after a stop of the process, whose first event comes with the check
                 assert await is_shut_before_events(world)
@@ -222,7 +222,7 @@ def test_a_gateway_without_its_lease_closes_everything_and_begins_with_a_new_id(
 
 def test_policies_that_come_after_a_tunnel_end_it(edge_table: EdgeTable, settings: Settings) -> None:
     async def work(world: World) -> None:
-        async with world.connected() as client:
+        async with world.connecting() as client:
             await client.forward_remote_port("demo", 80, "127.0.0.1", 1)
             assert [tunnel.ip_policies for tunnel in world.store.online.values()] == [()]
             await client.create_process(env={"OTHER": "x"})
@@ -314,7 +314,7 @@ def test_an_idle_gateway_only_renews_its_lease_and_reads_lists(edge_table: EdgeT
     async def work(world: World) -> None:
         calls = Counter[str]()
         world.store.before = lambda operation, body: calls.update([name_call(operation, body)])
-        async with world.connected() as client:
+        async with world.connecting() as client:
             for number in range(10):
                 await client.forward_remote_port(f"demo{number}", 80, "127.0.0.1", 1)
             await asyncio.sleep(0.7)  # the openings themselves are in the log

@@ -32,7 +32,7 @@ class Server:
                 connection.sendall(data)
 
 
-def greeted(port: int, source: str, first: bytes = b"") -> bool:
+def is_greeted(port: int, source: str, first: bytes = b"") -> bool:
     """Return whether a client is greeted, or closed without a byte."""
     try:
         with socket.create_connection(("127.0.0.1", port), 5, (source, 0)) as connection:

@@ -67,7 +67,7 @@ class Platform:
         authority = self.api.local / self.directory / "authority.crt"
         return Address(f"{name}.tunnels.localhost", int(self.ports["EDGE_PORT"]), authority)
 
-    def unanswered(self) -> str:
+    def list_unanswered(self) -> str:
         """Return the lines of Envoy's access log with another status than 200, for the message of a failed test."""
         lines = (self.api.local / "edge" / "access.log").read_text().splitlines(keepends=True)
         return "".join(line for line in lines if '"status":' in line and '"status":200' not in line)

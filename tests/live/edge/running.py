@@ -36,7 +36,7 @@ RUNNING: list[EdgeTable] = []  # the stores of the edges that run
 ENVOY = next(Path(__file__).parents[3].glob(".venv-edge/lib/python*/site-packages/envoy/_bin/envoy"), None)
 
 
-def uploaded(id: str, account: str, *names: str, since: int = -1, until: int = 365) -> ServedCertificate:
+def build_certificate(id: str, account: str, *names: str, since: int = -1, until: int = 365) -> ServedCertificate:
     """Return a certificate of an account from and until so many days from now, as the store has it."""
     now = datetime.now(UTC)
     return ServedCertificate(account, id, "", names, now + timedelta(days=since), now + timedelta(days=until))
@@ -218,7 +218,7 @@ class Edge:
     def upload(self, id: str, account: str, name: str, kind: str = "p256") -> None:
         """Put a certificate into the store, as the API would."""
         new_pair = openssl.issue(f"/CN={id}", kind, extensions=(f"subjectAltName=DNS:{name}",))
-        self.store.upload(uploaded(id, account, name), KeyPair(new_pair.certificate, new_pair.key))
+        self.store.upload(build_certificate(id, account, name), KeyPair(new_pair.certificate, new_pair.key))
 
     def restart_control(self) -> None:
         """End control, and start another one for the same Envoy."""

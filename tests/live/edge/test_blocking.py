@@ -29,7 +29,7 @@ _UPGRADE = (
 )
 
 
-def _connected_from(edge: Edge, source: str) -> ssl.SSLSocket:
+def _connect_from(edge: Edge, source: str) -> ssl.SSLSocket:
     context = ssl.create_default_context(cafile=edge.settings.directory / "authority.crt")
     raw = socket.create_connection(("127.0.0.1", edge.settings.edge_port), 10, (source, 0))
     return context.wrap_socket(raw, server_hostname="demo.tunnels.localhost")
@@ -65,7 +65,7 @@ def test_a_blocked_network_is_refused_within_five_seconds_also_on_an_open_connec
         client = edge.ssh(edge.key("acct_A"), "-R", f"demo:80:127.0.0.1:{origin}")
         client.wait_for("Report abuse to 100% abuse@example.com")
         until(lambda: edge.status("demo") == "200")
-        with _connected_from(edge, "127.0.0.2") as bad, _connected_from(edge, "127.0.0.1") as good:
+        with _connect_from(edge, "127.0.0.2") as bad, _connect_from(edge, "127.0.0.1") as good:
             assert (_status(bad), _status(good)) == (200, 200)
             edge.store.block("127.0.0.2/32")
             until(lambda: _status(bad) == 403, within=5)
@@ -77,7 +77,7 @@ def test_a_blocked_network_is_refused_within_five_seconds_also_on_an_open_connec
 
 @needs_envoy
 def test_open_connections_of_a_blocked_network_end_within_five_seconds(edge: Edge, origin: int) -> None:
-    def asks(connection: socket.socket) -> socket.socket:
+    def connect_and_ask(connection: socket.socket) -> socket.socket:
         connection.settimeout(0.05)
         connection.sendall(_UPGRADE)
         until(lambda: _is_open(connection, b" 101 "))
@@ -90,7 +90,8 @@ def test_open_connections_of_a_blocked_network_end_within_five_seconds(edge: Edg
         bad, good = ("127.0.0.2", 0), ("127.0.0.3", 0)
         raw = [socket.create_connection(("127.0.0.1", port), 10, source) for source in (bad, good)]
         connections = [
-            asks(connection) for connection in (*raw, _connected_from(edge, bad[0]), _connected_from(edge, good[0]))
+            connect_and_ask(connection)
+            for connection in (*raw, _connect_from(edge, bad[0]), _connect_from(edge, good[0]))
         ]
         for connection in connections:
             stack.enter_context(connection)

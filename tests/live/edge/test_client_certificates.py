@@ -44,7 +44,7 @@ def client(kind: str = "p256", *, by: Issued | None = None) -> Issued:
     return openssl.issue("/CN=client", kind, extensions=end, issuer=by or authority())
 
 
-def expired() -> Issued:
+def issue_expired() -> Issued:
     """Return a client's certificate that has ended a day ago."""
     client_pair, now = client(), datetime.now(UTC)
     issuer = x509.load_pem_x509_certificate(authority().certificate.encode())
@@ -111,7 +111,7 @@ def test_clients_with_a_certificate_of_the_authority_are_let_in(edge: Edge, tmp_
         "a chain": of_chain(),
         "none": None,
         "a wrong authority": client(by=authority("wrong")),
-        "expired": expired(),
+        "expired": issue_expired(),
         "of itself": openssl.issue("/CN=client"),
     }
     replies = {name: visit(edge, "mutual", tmp_path, presented) for name, presented in clients.items()}

@@ -126,11 +126,11 @@ def test_an_account_that_opens_many_tunnels_at_once_keeps_the_store_from_nobody(
         many = edge.key("acct_B")
         async with contextlib.AsyncExitStack() as stack:
             clients = [await stack.enter_async_context(sign_in(edge, many)) for _ in range(80)]
-            opening = [asyncio.create_task(_forwarded(client, number)) for number, client in enumerate(clients)]
+            opening = [asyncio.create_task(_forward(client, number)) for number, client in enumerate(clients)]
             await asyncio.sleep(0.2)
             start = time.monotonic()
             async with sign_in(edge, edge.key("acct_A")) as client:
-                await _forwarded(client, 100)
+                await _forward(client, 100)
             for task in opening:
                 task.cancel()
             return time.monotonic() - start
@@ -141,7 +141,7 @@ def test_an_account_that_opens_many_tunnels_at_once_keeps_the_store_from_nobody(
         time.sleep(2)  # until those that had begun are over
 
 
-async def _forwarded(client: asyncssh.SSHClientConnection, number: int) -> None:
+async def _forward(client: asyncssh.SSHClientConnection, number: int) -> None:
     await client.create_server(lambda *_: asyncssh.SSHTCPSession(), f"many{number}", 80)
 
 

@@ -65,7 +65,7 @@ def test_no_request_fails_while_a_gateway_drains_and_its_client_connects_to_anot
             assert download.wait(1) == 60 << 10
             count = visitors.done
             until(lambda: visitors.done > count + 100)
-    assert (visitors.failures, of_bytes.failures, http2.failures) == ([], [], []), platform.unanswered()
+    assert (visitors.failures, of_bytes.failures, http2.failures) == ([], [], []), platform.list_unanswered()
     assert http2.done > 20
     assert max(visitors.slowest, of_bytes.slowest) < 5
     assert any(SENTENCE in line for line in client.lines), client.lines
@@ -103,7 +103,7 @@ def test_no_request_to_a_group_on_two_gateways_fails_while_one_of_them_drains(pl
             count = visitors.done
             until(lambda: visitors.done > count + 100)
         assert any(SENTENCE in line for line in client.lines), client.lines
-    assert visitors.failures == [], platform.unanswered()
+    assert visitors.failures == [], platform.list_unanswered()
     assert visitors.slowest < 5
     api.delete(path)
 

@@ -18,7 +18,7 @@ from edge.link.authority import KeyPair
 from tests import openssl
 from tests.edge.edge_modules import enabled
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.running import Edge, until, uploaded
+from tests.live.edge.running import Edge, build_certificate, until
 
 ACCOUNT = "acct_edges"
 pytestmark = needs_envoy
@@ -271,7 +271,7 @@ def test_a_certificate_that_envoy_refuses_leaves_the_one_before_it_in_service(
     edge.upload(good, ACCOUNT, f"kept.{edge.settings.tunnel_domain}")
     until(lambda: certificate_of(edge, served_edge) == good, within=3)
     weak_pair = openssl.issue(f"/CN={weak}", **issue_options)
-    later = uploaded(weak, ACCOUNT, f"kept.{edge.settings.tunnel_domain}", until=400)
+    later = build_certificate(weak, ACCOUNT, f"kept.{edge.settings.tunnel_domain}", until=400)
     edge.store.upload(later, KeyPair(weak_pair.certificate, weak_pair.key))
     responses = set[str]()
 

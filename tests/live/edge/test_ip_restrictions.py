@@ -31,7 +31,7 @@ from tests.edge.drawn_restrictions import VISITORS, DrawnModules
 from tests.edge.edge_modules import enabled
 from tests.edge.envoy import messages
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.greetings import Server, connect, echoes, greeted
+from tests.live.edge.greetings import Server, connect, echoes, is_greeted
 from tests.live.edge.running import ENVOY, Edge, Ssh, free_ports, listens, until
 
 pytestmark = needs_envoy
@@ -116,18 +116,18 @@ def test_byte_edges_close_a_connection_before_a_byte(edge: Edge) -> None:
         port, host = edge.settings.tcp_ports[7], f"bytes.{edge.settings.tunnel_domain}:443"
         for kind, name in (("edgtcp", edge.settings.address(port)), ("edgtls", host)):
             edge.store.keep(ServedEdge(ACCOUNT, ids.new(kind), 1, (name,), modules=modules))
-        until(lambda: greeted(port, "127.0.0.2") and _tls_greeting(edge) == b"welcome")
+        until(lambda: is_greeted(port, "127.0.0.2") and _tls_greeting(edge) == b"welcome")
 
         with connect(port, "127.0.0.2") as before:
             edge.store.keep(replace(policy, rules=Rules(own_networks, (parse_cidr("::ffff:127.0.0.1"),))))
-            until(lambda: not greeted(port, "127.0.0.1") and _tls_greeting(edge) == b"")
+            until(lambda: not is_greeted(port, "127.0.0.1") and _tls_greeting(edge) == b"")
             count_before = server.accepted
-            assert [greeted(port, "127.0.0.1", first) for first in (b"", b"hello")] == [False, False]
+            assert [is_greeted(port, "127.0.0.1", first) for first in (b"", b"hello")] == [False, False]
             assert [_tls_greeting(edge) for _ in range(5)] == [b""] * 5
             assert server.accepted == count_before
-            assert greeted(port, "127.0.0.2")
+            assert is_greeted(port, "127.0.0.2")
             edge.store.forget(policy)
-            until(lambda: not greeted(port, "127.0.0.2"))
+            until(lambda: not is_greeted(port, "127.0.0.2"))
             assert echoes(before)
 
 
@@ -215,18 +215,18 @@ def test_byte_tunnels_close_a_connection_before_a_byte(edge: Edge) -> None:
         edge.store.reserve_address(ACCOUNT, edge.settings.address(port), ServedAddress(False, modules))
         forwarded = ("-R", f"{port}:127.0.0.1:{server.port}", "-R", f"passed:443:127.0.0.1:{server.port}")
         edge.ssh(edge.key(ACCOUNT), *forwarded).wait_for("is online")
-        until(lambda: greeted(port, "127.0.0.2") and _reaches(edge, server))
+        until(lambda: is_greeted(port, "127.0.0.2") and _reaches(edge, server))
 
         with connect(port, "127.0.0.2") as before:
             edge.store.keep(replace(policy, rules=Rules(ours, (parse_cidr("::ffff:127.0.0.1"),))))
-            until(lambda: not greeted(port, "127.0.0.1") and not _reaches(edge, server))
+            until(lambda: not is_greeted(port, "127.0.0.1") and not _reaches(edge, server))
             accepted = server.accepted
-            assert [greeted(port, "127.0.0.1", first) for first in (b"", b"hello")] == [False, False]
+            assert [is_greeted(port, "127.0.0.1", first) for first in (b"", b"hello")] == [False, False]
             assert not any(_reaches(edge, server) for _ in range(5))
             assert server.accepted == accepted
-            assert greeted(port, "127.0.0.2")
+            assert is_greeted(port, "127.0.0.2")
             edge.store.forget(policy)
-            until(lambda: not greeted(port, "127.0.0.2"))
+            until(lambda: not is_greeted(port, "127.0.0.2"))
             assert echoes(before)
 
 

@@ -171,7 +171,7 @@ def test_a_slow_reader_stalls_nobody_else_of_the_same_tunnel(edge: Edge, origin:
     slow.close()
 
 
-def uploaded_until_it_stalls(edge: Edge, name: str) -> int:
+def upload_until_it_stalls(edge: Edge, name: str) -> int:
     """Return how many bytes of a visitor's upload are taken, of a hundred million."""
     size, block, count = 100_000_000, bytes(1 << 16), 0
     head = f"POST / HTTP/1.1\r\nhost: {name}.tunnels.localhost"
@@ -191,7 +191,7 @@ def test_what_an_upstream_does_not_read_takes_little_of_the_memory_for_sockets_t
         forwards = ("-R", f"unread:80:127.0.0.1:{deaf.getsockname()[1]}", "-R", f"read:80:127.0.0.1:{origin}")
         edge.ssh(edge.key("acct_A"), *forwards)
         until(lambda: edge.status("read") == "200")
-        size = uploaded_until_it_stalls(edge, "unread")
+        size = upload_until_it_stalls(edge, "unread")
 
     assert size < 12_500_000
 
@@ -238,7 +238,7 @@ def test_a_client_that_does_not_read_is_not_written_to_without_bound(edge: Edge)
     until(lambda: edge.curl(name, "-o", "/dev/null", "-w", "%{http_code}", timeout=1) != "404")
     edge.loop.call_soon_threadsafe(client._transport.pause_reading)
 
-    size = uploaded_until_it_stalls(edge, name)
+    size = upload_until_it_stalls(edge, name)
 
     assert size < 20_000_000
     assert edge.curl("nobody", "-o", "/dev/null", "-w", "%{http_code}") == "404"

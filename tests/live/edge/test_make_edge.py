@@ -242,7 +242,7 @@ def test_what_was_counted_outlives_a_kill_of_the_gateway(platform: Platform) -> 
     size, visits = 200_000, 10
     account = json.loads(platform.operator("accounts", "list", "--json").splitlines()[0])["id"]
 
-    def used() -> Traffic:
+    def read_traffic() -> Traffic:
         days = [json.loads(line) for line in platform.operator("usage", account, "--json").splitlines()]
         return sum((Traffic(day["bytes_in"], day["bytes_out"], day["requests"]) for day in days), start=Traffic())
 
@@ -256,9 +256,9 @@ def test_what_was_counted_outlives_a_kill_of_the_gateway(platform: Platform) -> 
         os.kill(platform.child("edge gateway"), signal.SIGKILL)
         assert client.wait(within=10) == 255
 
-        until(lambda: used().bytes_out >= size * visits, within=90)  # a busy machine starts the gateway slowly
-        assert used().bytes_out <= size * visits * 1.01
-        assert visits < used().requests < visits + 20  # of the tests before, too
+        until(lambda: read_traffic().bytes_out >= size * visits, within=90)  # a busy machine starts the gateway slowly
+        assert read_traffic().bytes_out <= size * visits * 1.01
+        assert visits < read_traffic().requests < visits + 20  # of the tests before, too
 
 
 def test_the_pages_edge_in_ten_lines_shifts_a_weight_under_a_loop_of_requests(
@@ -446,7 +446,7 @@ def test_from_an_abuse_address_to_offline_are_two_commands_also_when_the_tunnel_
     until(lambda: platform.visit("bank") == "404", within=5)
 
 
-def served_with(platform: Platform, name: str) -> str:
+def read_common_name(platform: Platform, name: str) -> str:
     """Return the common name in the certificate of an address, "" where there is no handshake."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -470,9 +470,9 @@ def test_what_the_api_has_answered_is_live_within_two_seconds(platform: Platform
     uploaded_pair = openssl.issue("/CN=uploaded", extensions=("subjectAltName=DNS:live.tunnels.localhost",))
 
     certificate = api.create("/tls_certificates", uploaded_pair.upload)
-    until(lambda: served_with(platform, "live") == "uploaded", within=2)
+    until(lambda: read_common_name(platform, "live") == "uploaded", within=2)
     api.delete(f"/tls_certificates/{certificate['id']}")
-    until(lambda: served_with(platform, "live") == "*.tunnels.localhost", within=2)
+    until(lambda: read_common_name(platform, "live") == "*.tunnels.localhost", within=2)
     api.patch(f"/bot_users/{bot['id']}", {"active": False})
     until(lambda: platform.status("live") == "404", within=2)
     assert client.wait(within=2) == 1

@@ -241,14 +241,14 @@ def test_no_attempt_to_pass_without_a_session_of_the_route_reaches_the_upstream(
     assert ada.open(site.name, "/app").status_code == 200
     token, id = (ada.cookies[f"{kind}.{site.routes['app'][-6:]}"] for kind in ("service.session", "__Host-service.id"))
 
-    def renamed(site: Site, path: str) -> list[Lines]:
+    def rename_cookies(site: Site, path: str) -> list[Lines]:
         """Return the token and the id of the session with the names that another route expects."""
         suffix = site.routes[path][-6:]
         return [[cookie({f"service.session.{suffix}": token})], [cookie({f"__Host-service.id.{suffix}": id})]]
 
     other_attempts = [
-        *((sites.foreign, "/app", lines) for lines in ([cookie(ada.cookies)], *renamed(sites.foreign, "app"))),
-        *((site, "/two", lines) for lines in ([cookie(ada.cookies)], *renamed(site, "two"))),
+        *((sites.foreign, "/app", lines) for lines in ([cookie(ada.cookies)], *rename_cookies(sites.foreign, "app"))),
+        *((site, "/two", lines) for lines in ([cookie(ada.cookies)], *rename_cookies(site, "two"))),
     ]
     name = f"service.session.{site.routes['app'][-6:]}"
     lines_by_token = {text: [cookie({name: text_token})] for text, text_token in list_tokens(token, sites).items()}

@@ -21,7 +21,7 @@ from tests.edge import drawn_policies
 from tests.edge.drawn_policies import LOOPBACK, OTHER_ADDRESSES, PORT, REGION, DrawnPolicy
 from tests.edge.envoy import messages
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.greetings import Server, greeted
+from tests.live.edge.greetings import Server, is_greeted
 from tests.live.edge.running import ENVOY, free_ports, listens, until
 
 pytestmark = needs_envoy
@@ -91,7 +91,7 @@ def test_a_client_that_any_form_rejects_gets_no_byte_and_the_backend_sees_no_con
     documents = [json.dumps({"inbound": rules}) for rules, _ in forms]
     with contextlib.closing(Server()) as server, serving(documents, server.port) as ports:
         for (rules, denials), port in zip(forms, ports, strict=True):
-            assert admitted(port, [FIRST_SOURCE, SECOND_SOURCE]) == [not is_denied for is_denied in denials], rules
+            assert list_admitted(port, [FIRST_SOURCE, SECOND_SOURCE]) == [not is_denied for is_denied in denials], rules
         assert server.accepted == sum(denials.count(False) for _, denials in forms)
 
 
@@ -100,15 +100,20 @@ def test_a_client_that_any_form_rejects_gets_no_byte_and_the_backend_sees_no_con
 def test_envoy_admits_the_clients_that_random_policies_admit(policies: Sequence[DrawnPolicy]) -> None:
     with serving([policy.document for policy in policies]) as ports:
         for policy, port in zip(policies, ports, strict=True):
-            assert admitted(port, LOOPBACK) == [policy.admits(source) for source in LOOPBACK], policy.document
-            assert admitted_by_proxy(port + 1, OTHER_ADDRESSES) == [
+            assert list_admitted(port, LOOPBACK) == [policy.admits(source) for source in LOOPBACK], policy.document
+            assert list_admitted_by_proxy(port + 1, OTHER_ADDRESSES) == [
                 policy.admits(source) for source in OTHER_ADDRESSES
             ], policy.document
 
 
 def test_envoy_matches_two_thousand_networks() -> None:
     with serving([LARGEST]) as (port,):
-        assert admitted(port, ["127.0.0.1", "127.0.1.1", "127.15.158.9", "127.15.160.1"]) == [True, False, True, False]
+        assert list_admitted(port, ["127.0.0.1", "127.0.1.1", "127.15.158.9", "127.15.160.1"]) == [
+            True,
+            False,
+            True,
+            False,
+        ]
 
 
 @contextlib.contextmanager
@@ -161,12 +166,12 @@ def listener(document: str, port: int, trusted_proxy: str, final: v3.Filter) -> 
     )
 
 
-def admitted(port: int, sources: Sequence[str]) -> list[bool]:
-    return [greeted(port, source) for source in sources]
+def list_admitted(port: int, sources: Sequence[str]) -> list[bool]:
+    return [is_greeted(port, source) for source in sources]
 
 
-def admitted_by_proxy(port: int, visitors: Sequence[str]) -> list[bool]:
+def list_admitted_by_proxy(port: int, visitors: Sequence[str]) -> list[bool]:
     return [
-        greeted(port, "127.0.0.1", Header((visitor, 4711), ("::1" if ":" in visitor else "10.9.9.9", 443)).encoded())
+        is_greeted(port, "127.0.0.1", Header((visitor, 4711), ("::1" if ":" in visitor else "10.9.9.9", 443)).encoded())
         for visitor in visitors
     ]

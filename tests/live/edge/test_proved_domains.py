@@ -97,13 +97,13 @@ class World:
         client.wait_for("is online.")
         return client
 
-    def refused(self, name: str) -> list[str]:
+    def list_refusals(self, name: str) -> list[str]:
         """Return what the other account is told, which asks for a name."""
         client = self.platform.ssh("-R", f"{name}:80:localhost:1", key=self.key)
         assert client.wait() == 1
         return client.lines
 
-    def shown(self, host: str) -> str:
+    def visit(self, host: str) -> str:
         """Return the certificate that a visitor of a host is shown, PEM; "" where the handshake is refused."""
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -195,11 +195,11 @@ def test_a_proved_domain_is_served_under_its_accounts_certificate(world: World) 
     api = world.platform.api.client()
     (reservation,) = api.get("/reserved_domains").json["reserved_domains"]
     unproved = f"Your account has not proved that it owns {DOMAIN}: reserve it and set its TXT record first."
-    assert world.refused(DOMAIN) == [unproved]
+    assert world.list_refusals(DOMAIN) == [unproved]
     assert world.platform.ssh("-R", f"x.{DOMAIN}:80:localhost:1").wait() == 1
     client = world.opens(f"{DOMAIN.upper()}.")
     assert client.lines == [f"https://{DOMAIN}:{world.platform.ports['EDGE_PORT']} is online."]
-    assert (world.shown(DOMAIN), bool(world.shown("nobody.tunnels.localhost"))) == ("", True)
+    assert (world.visit(DOMAIN), bool(world.visit("nobody.tunnels.localhost"))) == ("", True)
 
     exact, wildcard = (
         openssl.issue("/CN=shop", "p256", extensions=(f"subjectAltName=DNS:{name}",))
@@ -210,19 +210,19 @@ def test_a_proved_domain_is_served_under_its_accounts_certificate(world: World) 
         for certificate in (exact, wildcard)
     ]
     _, second = [api.create("/tls_certificates", upload)["id"] for upload in uploads]
-    until(lambda: world.shown(DOMAIN) == exact.certificate)
+    until(lambda: world.visit(DOMAIN) == exact.certificate)
     api.patch(f"/reserved_domains/{reservation['id']}", {"certificate_id": second})
-    until(lambda: world.shown(DOMAIN) == wildcard.certificate, within=2)
+    until(lambda: world.visit(DOMAIN) == wildcard.certificate, within=2)
     assert api.delete(f"/reserved_domains/{reservation['id']}/certificate").status == 204
-    until(lambda: world.shown(DOMAIN) == exact.certificate, within=2)
-    assert (world.shown(f"x.{DOMAIN}"), world.shown("example.com")) == ("", "")
+    until(lambda: world.visit(DOMAIN) == exact.certificate, within=2)
+    assert (world.visit(f"x.{DOMAIN}"), world.visit("example.com")) == ("", "")
 
     plain = f"http://127.0.0.1:{world.platform.ports['HTTP_PORT']}/a"
     command = ["curl", "-s", "-o", "/dev/null", "-w", "%{redirect_url}", "-H", f"Host: {DOMAIN}", plain]
     redirected = subprocess.run(command, capture_output=True, text=True).stdout
     assert redirected == f"https://{DOMAIN}:{world.platform.ports['EDGE_PORT']}/a"
     client.kill()
-    until(lambda: world.shown(DOMAIN) == "")
+    until(lambda: world.visit(DOMAIN) == "")
 
 
 def test_another_account_has_the_domain_only_while_the_holders_record_is_gone(world: World) -> None:
@@ -230,7 +230,7 @@ def test_another_account_has_the_domain_only_while_the_holders_record_is_gone(wo
     (reservation,) = api.get("/reserved_domains").json["reserved_domains"]
     theirs = world.stranger.client().create("/reserved_domains", {"domain": DOMAIN})
 
-    def challenged(*values: str) -> tuple[str, str]:
+    def check_proof(*values: str) -> tuple[str, str]:
         world.write(*values)
         before = read_proof()["checked_at"]
         world.make_due(theirs["id"])
@@ -246,10 +246,10 @@ def test_another_account_has_the_domain_only_while_the_holders_record_is_gone(wo
     until(lambda: read_proof()["checked_at"] is not None)
     both = reservation["verification"]["value"], theirs["verification"]["value"]
     client = world.opens(DOMAIN)
-    until(lambda: world.shown(DOMAIN) != "")
-    assert challenged(*both) == ("pending", "verified")
-    assert challenged(both[1]) == ("verified", "lapsed")
-    until(lambda: world.shown(DOMAIN) == "", within=5)
+    until(lambda: world.visit(DOMAIN) != "")
+    assert check_proof(*both) == ("pending", "verified")
+    assert check_proof(both[1]) == ("verified", "lapsed")
+    until(lambda: world.visit(DOMAIN) == "", within=5)
     assert client.wait(within=5) == 1
     assert world.events(reservation["id"])[-1] == ("lapsed", "edge")
     other = world.platform.ssh("-R", f"{DOMAIN}:80:localhost:1", key=world.key)
@@ -260,12 +260,12 @@ def test_another_account_has_the_domain_only_while_the_holders_record_is_gone(wo
 def test_a_reserved_name_is_its_accounts_online_or_not(world: World) -> None:
     api = world.platform.api.client()
     api.create("/reserved_domains", {"domain": "kept.tunnels.localhost"})
-    refusals = [world.refused(name) for name in SPELLINGS]  # while its owner is offline
+    refusals = [world.list_refusals(name) for name in SPELLINGS]  # while its owner is offline
     client = world.opens("kept")
-    refusals.append(world.refused("kept"))
+    refusals.append(world.list_refusals("kept"))
     client.kill()
     until(lambda: world.platform.tunnels("kept") == [])
-    refusals.append(world.refused("kept"))
+    refusals.append(world.list_refusals("kept"))
     assert world.stranger.client().post("/reserved_domains", {"domain": "x.kept.tunnels.localhost"}).status == 409
     assert refusals == [[TAKEN_SENTENCE]] * (len(SPELLINGS) + 2)
     assert client.lines == [f"https://kept.tunnels.localhost:{world.platform.ports['EDGE_PORT']} is online."]
@@ -277,9 +277,9 @@ def test_a_reserved_name_stays_when_its_lease_ends_and_after_a_restart_of_everyt
     client.wait()
     until(lambda: world.platform.tunnels("kept") == [], within=LEASE + 10)
     until(lambda: listens(int(world.platform.ports["SSH_PORT"])), within=30)
-    assert world.refused("kept") == [TAKEN_SENTENCE]
+    assert world.list_refusals("kept") == [TAKEN_SENTENCE]
     world.restart()
-    assert [world.refused(name) for name in SPELLINGS] == [[TAKEN_SENTENCE]] * len(SPELLINGS)
+    assert [world.list_refusals(name) for name in SPELLINGS] == [[TAKEN_SENTENCE]] * len(SPELLINGS)
     world.opens("kept").kill()
 
 
@@ -301,7 +301,7 @@ def test_an_edge_wins_over_a_tunnel_and_keeps_the_name_from_others(world: World)
     assert again.wait() == 1
     listens = "An edge of your account listens on page.tunnels.localhost"
     assert again.lines == [f"{listens}: choose another name, or remove it from the edge."]
-    assert world.refused("page") == ["page.tunnels.localhost is in use already: choose another name."]
+    assert world.list_refusals("page") == ["page.tunnels.localhost is in use already: choose another name."]
     world.platform.api.client().delete(f"/edges/https/{edge['id']}")
 
 
@@ -313,7 +313,7 @@ def test_an_account_may_be_limited_to_its_reserved_names(world: World) -> None:
     world.operate(*command, "--only-reserved")
     assert open_before.wait(within=5) == 1
     assert open_before.lines[-1].endswith("its credential or right to the name was revoked.")
-    assert world.refused("free") == [
+    assert world.list_refusals("free") == [
         "Your account can use only reserved names, and free.tunnels.localhost is not reserved: reserve it first."
     ]
     client = world.platform.ssh("-R", "theirs:80:localhost:1", key=world.key)
@@ -328,7 +328,7 @@ def _blocks(title: str) -> list[str]:
     return re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
 
 
-def _pasted(world: World, block: str, folder: Path, **variables: str) -> dict[str, Any]:
+def _paste(world: World, block: str, folder: Path, **variables: str) -> dict[str, Any]:
     """Return the answer that a block of the page shows in a shell with the variables of the blocks before it."""
     api = world.platform.api
     settings = {
@@ -346,12 +346,12 @@ def _pasted(world: World, block: str, folder: Path, **variables: str) -> dict[st
 
 def test_the_pages_commands_keep_a_name_and_prove_a_domain(world: World, tmp_path: Path) -> None:
     (name,), (claim, verify) = _blocks("Reserve a name"), _blocks("A domain of your own")
-    assert _pasted(world, name, tmp_path)["domain"] == "team.tunnels.localhost"
-    assert world.refused("team") == ["team.tunnels.localhost is in use already: choose another name."]
-    reservation = _pasted(world, claim, tmp_path)
+    assert _paste(world, name, tmp_path)["domain"] == "team.tunnels.localhost"
+    assert world.list_refusals("team") == ["team.tunnels.localhost is in use already: choose another name."]
+    reservation = _paste(world, claim, tmp_path)
     until(lambda: world.proof(reservation["id"])["checked_at"] is not None)
     for server in world.servers:
         server.records[reservation["verification"]["name"], "TXT"] = [reservation["verification"]["value"]]
-    assert _pasted(world, verify, tmp_path, CLAIM=json.dumps(reservation))["id"] == reservation["id"]
+    assert _paste(world, verify, tmp_path, CLAIM=json.dumps(reservation))["id"] == reservation["id"]
     assert list(tmp_path.iterdir()) == []
     until(lambda: world.proof(reservation["id"])["status"] == "verified")

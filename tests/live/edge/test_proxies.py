@@ -55,10 +55,10 @@ def ask(edge: Edge, name: str, first: bytes = FIRST["version 2"]) -> str:
     host = f"{name}.{edge.settings.tunnel_domain}"
     with coming(edge.settings.edge_port, first=first) as raw, context.wrap_socket(raw, server_hostname=host) as secured:
         secured.sendall(f"GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
-        return read_of(secured).decode()
+        return read_all(secured).decode()
 
 
-def read_of(connection: socket.socket) -> bytes:
+def read_all(connection: socket.socket) -> bytes:
     """Return all that comes until the other side ends, or resets the connection."""
     read = bytearray()
     with contextlib.suppress(ConnectionError):
@@ -116,7 +116,7 @@ def test_open_connections_of_one_address_of_ipv6_end_when_it_is_blocked_and_its_
         bad, good = open_connections("2001:db8:0:1::2"), open_connections("2001:db8:0:1::3")
         edge.store.block("2001:db8:0:1::2/128")
         try:
-            assert [read_of(connection) for connection in bad] == [b"", b""]
+            assert [read_all(connection) for connection in bad] == [b"", b""]
             for connection in good:
                 connection.settimeout(0.1)
                 with pytest.raises(TimeoutError):
@@ -169,17 +169,17 @@ def test_tls_passed_through_tells_its_upstream_who_the_visitor_is(edge: Edge) ->
         edge.ssh(edge.key("acct_A"), "-R", f"named:443:127.0.0.1:{upstream}").wait_for("is online")
 
         def is_told() -> bool:
-            shaken(edge, host, PROXY)
+            shake_hands(edge, host, PROXY)
             with contextlib.suppress(queue.Empty):
                 return proxy_protocol.read(first_bytes.get(timeout=1)) == (VISITOR, len(VISITOR.encoded()))
             return False  # it is not served yet
 
         until(is_told)
-        shaken(edge, host, OTHER_ADDRESS)
+        shake_hands(edge, host, OTHER_ADDRESS)
         assert first_bytes.empty()
 
 
-def shaken(edge: Edge, host: str, source: str) -> None:
+def shake_hands(edge: Edge, host: str, source: str) -> None:
     """Begin a handshake from an address; it fails."""
     with contextlib.suppress(OSError), coming(edge.settings.edge_port, source) as visitor:
         ssl.create_default_context().wrap_socket(visitor, server_hostname=host)
@@ -196,7 +196,7 @@ def ask_port(port: int, source: str, first: bytes) -> bytes:
     """Return what is answered to a request; all of it is sent at once, before the other side can have ended."""
     request = b"GET / HTTP/1.1\r\nHost: a.tunnels.localhost\r\n\r\n"
     with contextlib.suppress(ConnectionError), coming(port, source, first + request) as visitor:
-        return read_of(visitor)
+        return read_all(visitor)
     return b""
 
 

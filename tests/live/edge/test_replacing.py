@@ -65,7 +65,7 @@ def test_no_request_fails_while_envoy_is_replaced_twice_and_control_restarts(pla
             os.kill(platform.child("control"), signal.SIGTERM)
             count = visitors.done
             until(lambda: visitors.done > count + 300)
-        assert (visitors.failures, of_bytes.failures, http2.failures) == ([], [], []), platform.unanswered()
+        assert (visitors.failures, of_bytes.failures, http2.failures) == ([], [], []), platform.list_unanswered()
         assert (visitors.done > 1000, of_bytes.done > 100, http2.done > 50) == (True, True, True)
         client.kill()
 
@@ -95,7 +95,7 @@ def test_no_request_fails_while_the_gateway_is_replaced(platform: Platform) -> N
                 count = visitors.done
                 until(lambda: visitors.done > count + 100)
             assert processes(platform, "gateway") != [before]
-            assert (visitors.failures, of_bytes.failures, http2.failures) == ([], [], []), platform.unanswered()
+            assert (visitors.failures, of_bytes.failures, http2.failures) == ([], [], []), platform.list_unanswered()
             assert max(visitors.slowest, of_bytes.slowest) < 5
         finally:
             client.end()

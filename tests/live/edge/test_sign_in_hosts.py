@@ -53,7 +53,7 @@ def site(edge: Edge, admin: Client) -> Iterator[Site]:
         yield site
 
 
-def served_chain(edge: Edge, port: int) -> bytes:
+def read_chain(edge: Edge, port: int) -> bytes:
     """Return the certificate with which a sign-in service begins a new connection."""
     context = ssl.create_default_context(cadata=edge.store.authority.pem)
     authority.load_into(context, edge.store.authority.issue("edge"))
@@ -97,10 +97,10 @@ def test_requests_succeed_while_a_host_restarts_and_the_pair_is_replaced(edge: E
             until(lambda: len(answers) > count + 20)
         stored = link_pairs.read()
         assert stored
-        before = served_chain(edge, PORTS[0])
+        before = read_chain(edge, PORTS[0])
         link_pairs.write(replace(stored.pair, made_at=0), stored.open_key())
         edge.store.renew_sign_in_pair(edge.store.authority)
-        until(lambda: served_chain(edge, PORTS[0]) != before)
+        until(lambda: read_chain(edge, PORTS[0]) != before)
         with host(edge, 1):
             count = len(answers)
             until(lambda: len(answers) > count + 20)

@@ -24,7 +24,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Key:
     return Key.make(tmp_path_factory.mktemp("authority"), "ca")
 
 
-def certified(edge: Edge, authority: Key, *options: str, principals: str = "", days: str = "-1m:+1d") -> Key:
+def certify(edge: Edge, authority: Key, *options: str, principals: str = "", days: str = "-1m:+1d") -> Key:
     """Return a key with a certificate that the store knows."""
     key = Key.make(edge.folder, f"certified-{time.monotonic_ns()}")
     id = ids.new("sucrt")
@@ -110,15 +110,15 @@ def forgiving(tmp_path: Path) -> Iterator[Edge]:
 
 
 def test_every_key_that_does_not_sign_in_gets_the_same_sentence(forgiving: Edge, authority: Key) -> None:
-    deleted, unknown = forgiving.key("acct_A"), certified(forgiving, authority)
+    deleted, unknown = forgiving.key("acct_A"), certify(forgiving, authority)
     forgiving.store.revoke(deleted.fingerprint)
     served_records.remove_user_certificates("acct_C")
     keys = [
         Key.make(forgiving.folder, "unknown"),
         deleted,
         unknown,
-        certified(forgiving, authority, days="-2d:-1d"),
-        certified(forgiving, authority, principals="alice"),
+        certify(forgiving, authority, days="-2d:-1d"),
+        certify(forgiving, authority, principals="alice"),
     ]
     sentence = (
         "This key cannot sign in here: it belongs to no active SSH credential and no valid user certificate. "
@@ -137,9 +137,7 @@ def test_a_key_that_signs_in_gets_no_sentence_and_one_after_wrong_ones_gets_it_o
 
 
 def test_a_user_certificate_of_an_authority_signs_in(edge: Edge, authority: Key) -> None:
-    edge.ssh(certified(edge, authority), "-R", "certified:80:localhost:1").wait_for(
-        "https://certified.tunnels.localhost"
-    )
+    edge.ssh(certify(edge, authority), "-R", "certified:80:localhost:1").wait_for("https://certified.tunnels.localhost")
 
 
 REFUSED = {
@@ -173,7 +171,7 @@ def test_a_certificate_binds_only_what_its_rules_permit(edge: Edge, admin: Clien
 
 
 def test_a_certificate_for_another_principal_is_not_let_in(edge: Edge, authority: Key) -> None:
-    key = certified(edge, authority, principals="alice,bob")
+    key = certify(edge, authority, principals="alice,bob")
 
     assert edge.ssh(key, "-l", "mallory", "-R", "p:80:localhost:1").wait() == 255
     edge.ssh(key, "-l", "bob", "-R", "p:80:localhost:1").wait_for("is online")
@@ -181,25 +179,25 @@ def test_a_certificate_for_another_principal_is_not_let_in(edge: Edge, authority
 
 @pytest.mark.parametrize("days", ["-2d:-1d", "+1d:+2d"])
 def test_a_certificate_outside_of_its_time_is_not_let_in(edge: Edge, authority: Key, days: str) -> None:
-    assert edge.ssh(certified(edge, authority, days=days), "-R", "t:80:localhost:1").wait() == 255
+    assert edge.ssh(certify(edge, authority, days=days), "-R", "t:80:localhost:1").wait() == 255
 
 
 def test_a_certificate_holds_for_its_source_addresses_only(edge: Edge, authority: Key) -> None:
-    elsewhere = certified(edge, authority, "source-address=192.0.2.0/24")
+    elsewhere = certify(edge, authority, "source-address=192.0.2.0/24")
 
     assert edge.ssh(elsewhere, "-R", "s:80:localhost:1").wait() == 255
-    edge.ssh(certified(edge, authority, "source-address=127.0.0.0/8"), "-R", "s:80:localhost:1").wait_for("is online")
+    edge.ssh(certify(edge, authority, "source-address=127.0.0.0/8"), "-R", "s:80:localhost:1").wait_for("is online")
 
 
 def test_a_certificate_that_permits_no_forwarding_opens_no_tunnel_and_says_why(edge: Edge, authority: Key) -> None:
-    client = edge.ssh(certified(edge, authority, "clear", "permit-pty"), "-R", "f:80:localhost:1")
+    client = edge.ssh(certify(edge, authority, "clear", "permit-pty"), "-R", "f:80:localhost:1")
 
     assert client.wait() == 1
     assert any("it needs the extension permit-port-forwarding" in line for line in client.lines)
 
 
 def test_a_certificate_that_was_deleted_is_not_let_in(edge: Edge, authority: Key) -> None:
-    key = certified(edge, authority)
+    key = certify(edge, authority)
     served_records.remove_user_certificates("acct_C")
 
     assert edge.ssh(key, "-R", "d:80:localhost:1").wait() == 255

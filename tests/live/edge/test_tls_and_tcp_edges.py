@@ -270,7 +270,7 @@ def handshake(edge: Edge, folder: Path, client: openssl.Issued | None, version: 
         return b"alert" not in process.stderr.read(), read
 
 
-def dated(issuer: openssl.Issued, end: str) -> openssl.Issued:
+def issue_dated(issuer: openssl.Issued, end: str) -> openssl.Issued:
     """Return the certificate of a client until a time that is written as 20260131120000Z."""
     key = openssl.key("p256", "dated")
     request = openssl.run("req", "-new", "-config", "config", "-subj", "/CN=dated", "-key", "key", files={"key": key})
@@ -291,13 +291,13 @@ def test_mutual_tls_lets_clients_of_its_authorities_in_and_tells_the_tunnel_of_n
     mutual = MutualTlsModule(certificate_authority_ids=[served_authority.id])
     served_edge = tls_edge(edge, "mutual", attach(group(edge, "mutual"), mutual_tls=mutual))
     until(lambda: is_live(edge, served_edge))
-    assert handshake(edge, folder, dated(authority, "20991231000000Z")) == (True, "echo\n")
+    assert handshake(edge, folder, issue_dated(authority, "20991231000000Z")) == (True, "echo\n")
     for kind in ("rsa-2048", "p256", "p384", "ed25519"):
         client = openssl.issue("/CN=client", kind, issuer=authority)
         assert handshake(edge, folder, client) == (True, "echo\n")
     assert handshake(edge, folder, openssl.issue("/CN=client", issuer=authority), "-tls1_2") == (True, "echo\n")
     count_before = echo.met
-    for presented in (None, openssl.issue("/CN=client", issuer=another), dated(authority, "20250101000000Z")):
+    for presented in (None, openssl.issue("/CN=client", issuer=another), issue_dated(authority, "20250101000000Z")):
         assert handshake(edge, folder, presented) == (False, "")
     assert echo.met == count_before
 

@@ -17,7 +17,7 @@ from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge
 from edge.link.proxy_protocol import Header
 from tests.edge.edge_modules import enabled, extended
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.greetings import Server, connect, echoes, greeted
+from tests.live.edge.greetings import Server, connect, echoes, is_greeted
 from tests.live.edge.running import ENVOY, Edge, running, until
 
 ACCOUNT = "acct_policies"
@@ -55,7 +55,7 @@ class Port:
         self.edge.store.keep(self._served_edge)
 
     def admits(self, *sources: str, port: int = 0, first: bytes = b"") -> list[bool]:
-        return [greeted(port or self.ports[0], source, first) for source in sources]
+        return [is_greeted(port or self.ports[0], source, first) for source in sources]
 
 
 def from_one(*actions: Any) -> dict[str, Any]:

@@ -172,11 +172,11 @@ def answering() -> Iterator[tuple[int, list[str]]]:
 def visiting(port: int) -> Iterator[socket.socket]:
     connections: list[socket.socket] = []
 
-    def connected() -> bool:
+    def is_connected() -> bool:
         with contextlib.suppress(OSError):
             connections.append(socket.create_connection(("127.0.0.1", port), 5))
         return bool(connections)
 
-    until(connected)
+    until(is_connected)
     with connections[0]:
         yield connections[0]

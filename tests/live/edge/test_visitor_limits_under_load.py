@@ -22,14 +22,14 @@ def _silent(port: int, count: int, source: str, says: bytes = b"") -> Iterator[l
         yield connections
 
 
-def _connected(edge: Edge, name: str, source: str) -> ssl.SSLSocket:
+def _connect(edge: Edge, name: str, source: str) -> ssl.SSLSocket:
     context = ssl.create_default_context(cafile=edge.settings.directory / "authority.crt")
     raw = socket.create_connection(("127.0.0.1", edge.settings.edge_port), 5, (source, 0))
     return context.wrap_socket(raw, server_hostname=f"{name}.tunnels.localhost")
 
 
 def _visit(edge: Edge, name: str, source: str = "127.0.0.1") -> int:
-    with _connected(edge, name, source) as secure:
+    with _connect(edge, name, source) as secure:
         secure.sendall(f"GET / HTTP/1.1\r\nhost: {name}.tunnels.localhost\r\nconnection: close\r\n\r\n".encode())
         return int(secure.recv(4096).split(b" ")[1])
 
@@ -63,7 +63,7 @@ def test_connections_that_ask_nothing_after_their_handshake_shut_nobody_out_for_
         until(lambda: edge.status("demo") == "200")
 
         for number in range(60):
-            stack.enter_context(_connected(edge, "demo", f"127.0.0.{60 + number % 6}"))
+            stack.enter_context(_connect(edge, "demo", f"127.0.0.{60 + number % 6}"))
         until(lambda: _visits(edge, "demo", 20) == [200] * 20, within=6)
 
 
@@ -79,7 +79,7 @@ def test_one_visitor_that_asks_too_often_is_refused_and_another_is_not(tmp_path:
 
 def _slow_body(edge: Edge, name: str, source: str, stack: contextlib.ExitStack) -> ssl.SSLSocket:
     """Begin a request whose body never comes."""
-    connection = stack.enter_context(_connected(edge, name, source))
+    connection = stack.enter_context(_connect(edge, name, source))
     connection.sendall(f"POST / HTTP/1.1\r\nhost: {name}.tunnels.localhost\r\ncontent-length: 100000\r\n\r\nx".encode())
     return connection
 

@@ -18,7 +18,7 @@ from tests import openssl
 from tests.edge.edge_modules import enabled, extended, requested
 from tests.edge.worst_values import DOMAIN, WORST_VALUES, Worst
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.running import Edge, until, uploaded
+from tests.live.edge.running import Edge, build_certificate, until
 
 GOOD, BAD = "acct_good", "acct_bad"
 pytestmark = needs_envoy
@@ -35,7 +35,7 @@ class Bad:
         self._store.reserve(ServedReservation(BAD, ids.new("rd"), f"*.{DOMAIN}", True))
         server_pair = openssl.issue(f"/CN={DOMAIN}")
         self._store.upload(
-            uploaded(ids.new("cert"), BAD, f"*.{DOMAIN}"), KeyPair(server_pair.certificate, server_pair.key)
+            build_certificate(ids.new("cert"), BAD, f"*.{DOMAIN}"), KeyPair(server_pair.certificate, server_pair.key)
         )
         self.answer = self._backend({"body": "fine"})
         self._keep(self.edge)
@@ -88,10 +88,10 @@ class Good:
         body = str(time.monotonic_ns())
         start = time.monotonic()
         self._edge.store.keep(replace(self._answer, value=HttpResponse(body=body)))
-        until(lambda: self._answered() == body)
+        until(lambda: self._ask() == body)
         return time.monotonic() - start
 
-    def _answered(self) -> str:
+    def _ask(self) -> str:
         self._connection.sendall(b"GET / HTTP/1.1\r\nhost: good.tunnels.localhost\r\n\r\n")
         return self._connection.recv(10_000).decode().rpartition("\r\n")[2]
 

@@ -42,7 +42,7 @@ def section(title: str) -> str:
     return match[1]
 
 
-def indented(title: str) -> list[str]:
+def indent(title: str) -> list[str]:
     """Return the indented blocks of a section."""
     blocks = re.findall(r"(?:^    .*\n)+", section(title), re.MULTILINE)
     return [textwrap.dedent(block) for block in blocks]
@@ -72,7 +72,7 @@ def bot_of(admin: Client, name: str) -> str:
 
 def test_a_github_workflow(api: tuple[Client, Issuer], tmp_path: Path) -> None:
     admin, issuer = api
-    creation = next(block for block in indented("A GitHub workflow") if "bot_users" in block)
+    creation = next(block for block in indent("A GitHub workflow") if "bot_users" in block)
     edge = admin.create("/edges/https", {})["id"]
     creation = creation.replace("https://token.actions.githubusercontent.com", issuer.url).replace("edghts_…", edge)
     credential = run(creation, tmp_path, settings(admin)).strip()
@@ -131,7 +131,7 @@ def test_a_certificate_and_a_login(api: tuple[Client, Issuer], server: Sshd, tmp
     server.trust(authority)
     scope = f"ssh_user_certificates:create@{authority['id']}"
     credential = issuer.credential(admin, scopes=[scope], max_lifetime=60, owner_id=bot_of(admin, "ssh"))["id"]
-    (recipe,) = indented("A certificate and a login")
+    (recipe,) = indent("A certificate and a login")
     script, _, login = recipe.strip().rpartition("\n")
     assert login == "ssh -i id deploy@server.example.com"
     script = script.replace("sshca_…", authority["id"]).replace('"deploy"', f'"{USER}"')
@@ -156,7 +156,7 @@ def test_a_certificate_and_a_login(api: tuple[Client, Issuer], server: Sshd, tmp
 def test_people_of_a_company(api: tuple[Client, Issuer]) -> None:
     admin, issuer = api
     authority = admin.create("/ssh_certificate_authorities", {})["id"]
-    recipe = next(block for block in indented("People of a company") if "owner_claim" in block)
+    recipe = next(block for block in indent("People of a company") if "owner_claim" in block)
     fields = json.loads(recipe.replace("https://accounts.google.com", issuer.url).replace("sshca_…", authority))
     credential = admin.create("/federated_credentials", fields)["id"]
     policy = {"user": {"allowed_principals": ["{user}"]}}
@@ -193,7 +193,7 @@ def test_a_published_client_of_oauth(api: tuple[Client, Issuer]) -> None:
     admin, issuer = api
     credential = issuer.credential(admin, owner_id=bot_of(admin, "authlib"), scopes=["edges:read"])["id"]
     url, used = admin.transport.base_url, dict[str, Any](token=issuer.token(credential))
-    recipe = "".join(indented("Clients of OAuth")).replace("session.get(", "answer = session.get(")
+    recipe = "".join(indent("Clients of OAuth")).replace("session.get(", "answer = session.get(")
     exec(recipe.replace("https://api.example.com", url).replace("fcred_…", credential), used)
     assert (used["answer"].status_code, "https_edges" in used["answer"].json()) == (200, True)
     refused = used["session"].get(f"{url}/api_keys", headers={"Service-Version": "2"})

@@ -51,7 +51,7 @@ def revocations(*certificates: Revoked, lost: KeyPair | None = None) -> bytes:
     return krl.make(version=1, generated=NOW, certificates=certificates, fingerprints=fingerprints)
 
 
-def signed(laptop: KeyPair, authority: PrivateKey, serial: int) -> Signed:
+def sign(laptop: KeyPair, authority: PrivateKey, serial: int) -> Signed:
     """Return a key signed as the service would sign it, as far as a login needs it."""
     certificate = UserCertificate(
         key_id=f"sucrt_{serial}",
@@ -76,7 +76,7 @@ def logins(server: Sshd, content: bytes, *certificates: Signed) -> list[Login]:
 def test_a_certificate_lets_in_until_the_list_revokes_it(
     server: Sshd, laptops: tuple[KeyPair, KeyPair], authority: PrivateKey
 ) -> None:
-    first, two = signed(laptops[0], authority, 2**64 - 1), signed(laptops[0], authority, 2**64 - 2)
+    first, two = sign(laptops[0], authority, 2**64 - 1), sign(laptops[0], authority, 2**64 - 2)
     assert logins(server, revocations(), first, two) == [accepted("in\n"), accepted("in\n")]
     revoked = revocations(Revoked(line(authority), [2**64 - 1]))
     assert logins(server, revoked, first, two) == [REFUSED, accepted("in\n")]
@@ -87,18 +87,18 @@ def test_a_lost_key_lets_nobody_in_whichever_authority_certified_it(
     server: Sshd, laptops: tuple[KeyPair, KeyPair]
 ) -> None:
     lost, other_laptop = laptops
-    certificates = [signed(lost, OLD, 1), signed(lost, NEW, 2), signed(other_laptop, OLD, 3)]
+    certificates = [sign(lost, OLD, 1), sign(lost, NEW, 2), sign(other_laptop, OLD, 3)]
     assert logins(server, revocations(lost=lost), *certificates) == [REFUSED, REFUSED, accepted("in\n")]
 
 
 def test_one_list_serves_two_authorities_during_a_rotation(server: Sshd, laptops: tuple[KeyPair, KeyPair]) -> None:
     merged = revocations(Revoked(line(OLD), [1]), Revoked(line(NEW), [2]))
-    certificates = [signed(laptops[0], authority, serial) for authority in (OLD, NEW) for serial in (1, 2)]
+    certificates = [sign(laptops[0], authority, serial) for authority in (OLD, NEW) for serial in (1, 2)]
     assert logins(server, merged, *certificates) == [REFUSED, accepted("in\n"), accepted("in\n"), REFUSED]
 
 
 def test_a_list_of_100_000_holds_at_a_login(server: Sshd, laptops: tuple[KeyPair, KeyPair]) -> None:
     serials = [1 + 10**14 * number for number in range(100_000)]
     content = revocations(Revoked(line(OLD), serials))
-    certificates = [signed(laptops[0], OLD, serials[77_777]), signed(laptops[0], OLD, serials[77_777] + 1)]
+    certificates = [sign(laptops[0], OLD, serials[77_777]), sign(laptops[0], OLD, serials[77_777] + 1)]
     assert logins(server, content, *certificates) == [REFUSED, accepted("in\n")]

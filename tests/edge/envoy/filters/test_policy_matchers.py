@@ -33,7 +33,7 @@ def port_listener(document: str, **settings: Any) -> Resource:
     return listeners.build_port_listener("20000", [], all_settings, matcher=matcher)
 
 
-def merged(resource: Resource, *blocked: str) -> Any:
+def merge_blocked(resource: Resource, *blocked: str) -> Any:
     """Return the matcher of a listener with its blocked part, as Envoy decodes it."""
     guarded = BlockedListeners()
     guarded.block(blocked)
@@ -74,15 +74,15 @@ MATCHES = [
 
 
 def test_smaller_networks_come_first_and_no_match_is_closed() -> None:
-    assert describe(merged(port_listener(POLICY))) == [MATCHES]
+    assert describe(merge_blocked(port_listener(POLICY))) == [MATCHES]
 
 
 def test_blocked_networks_and_other_hosts_than_the_proxies_come_before_the_policy() -> None:
     blocked = ("SourceIPInput", ["10.0.0.7/32"], TO_NONE)
-    assert describe(merged(port_listener(POLICY), "10.0.0.7/32")) == [blocked, MATCHES]
+    assert describe(merge_blocked(port_listener(POLICY), "10.0.0.7/32")) == [blocked, MATCHES]
     not_proxied = ("not DirectSourceIPInput", ["192.0.2.0/24"], TO_NONE)
     proxied = port_listener(POLICY, proxy_protocol_from=("192.0.2.0/24",))
-    assert describe(merged(proxied, "10.0.0.7/32")) == [not_proxied, blocked, [MATCHES]]
+    assert describe(merge_blocked(proxied, "10.0.0.7/32")) == [not_proxied, blocked, [MATCHES]]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_blocked_networks_and_other_hosts_than_the_proxies_come_before_the_polic
 )
 def test_port_and_region_are_constants_of_the_listener(expression: str, chain: str) -> None:
     everyone = ("SourceIPInput", ["0.0.0.0/0", "::/0"], chain)
-    assert describe(merged(port_listener(policy(expression)))) == [[everyone, TO_NONE]]
+    assert describe(merge_blocked(port_listener(policy(expression)))) == [[everyone, TO_NONE]]
 
 
 def test_only_the_matcher_differs_between_policies() -> None:
@@ -107,7 +107,7 @@ def test_only_the_matcher_differs_between_policies() -> None:
 def test_the_largest_policy_is_built_and_encoded_in_less_than_two_seconds() -> None:
     networks = [f"10.{number >> 8}.{number & 255}.0/24" for number in range(0, 4000, 2)]
     start = time.process_time()
-    matcher = merged(port_listener(policy(f"inCidrRanges(conn.client_ip, {networks})")))
+    matcher = merge_blocked(port_listener(policy(f"inCidrRanges(conn.client_ip, {networks})")))
     assert time.process_time() - start < 2
     ((_, matched_networks, _), _, _) = describe(matcher)[0]
     assert len(matched_networks) == 4000

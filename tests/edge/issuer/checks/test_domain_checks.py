@@ -45,7 +45,7 @@ class Lookups:
         return list(self.addresses)
 
 
-def stored(domain: str = DOMAIN, status: ProofStatus = "verified") -> ReservedDomain:
+def build_domain(domain: str = DOMAIN, status: ProofStatus = "verified") -> ReservedDomain:
     proof = replace(proofs.begin(0, value="v", cname_target="t"), status=status)
     return ReservedDomain(domain=domain, proof=vars(proof))
 
@@ -92,17 +92,19 @@ def check(lookups: Lookups, reservation: ReservedDomain, *, port: int = 1, patie
 
 def test_an_edge_that_answers_passes() -> None:
     with edge() as port:
-        assert check(Lookups(addresses=("127.0.0.1", "10.0.0.1")), stored(), port=port) == "http-01"
+        assert check(Lookups(addresses=("127.0.0.1", "10.0.0.1")), build_domain(), port=port) == "http-01"
 
 
 def test_an_edge_that_reads_the_change_log_later_passes() -> None:
     with edge(is_slow=True) as port:
-        assert check(Lookups(), stored(), port=port, patience=5) == "http-01"
+        assert check(Lookups(), build_domain(), port=port, patience=5) == "http-01"
 
 
 @pytest.mark.parametrize("status", ["pending", "lapsing", "lapsed"])
 def test_a_domain_that_is_not_proved_is_not_looked_up(status: ProofStatus) -> None:
-    assert check(Lookups(), stored(status=status)).startswith("domain_unproved: Prove that you own app.example.com")
+    assert check(Lookups(), build_domain(status=status)).startswith(
+        "domain_unproved: Prove that you own app.example.com"
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,16 +117,16 @@ def test_a_domain_that_is_not_proved_is_not_looked_up(status: ProofStatus) -> No
 )
 def test_a_domain_that_leads_elsewhere_names_the_address(addresses: tuple[str, ...], problem: str) -> None:
     sentence = f"http_unreachable: Point app.example.com to this service and open port 1: {problem}"
-    assert check(Lookups(addresses=addresses), stored()) == sentence
+    assert check(Lookups(addresses=addresses), build_domain()) == sentence
 
 
 def test_a_wildcard_needs_its_alias() -> None:
     target = certificate_policies.alias_target(ID)
     assert target.endswith(".acme.example")
     missing = f"dns_alias_missing: Add the record _acme-challenge.app.example.com CNAME {target}, which a certificate"
-    assert check(Lookups(), stored(WILDCARD)).startswith(missing)
+    assert check(Lookups(), build_domain(WILDCARD)).startswith(missing)
     aliases = {"_acme-challenge.app.example.com": target}
-    assert check(Lookups(aliases), stored(WILDCARD)) == check(Lookups(aliases), stored()) == "dns-01"
+    assert check(Lookups(aliases), build_domain(WILDCARD)) == check(Lookups(aliases), build_domain()) == "dns-01"
 
 
 @pytest.mark.parametrize(
@@ -140,4 +142,4 @@ def test_a_wildcard_needs_its_alias() -> None:
 )
 def test_caa_records_must_admit_the_ca_if_they_are_known(caa: frozenset[str] | None, code: str) -> None:
     aliases = {"_acme-challenge.app.example.com": certificate_policies.alias_target(ID)}
-    assert check(Lookups(aliases, caa), stored()).startswith(code)
+    assert check(Lookups(aliases, caa), build_domain()).startswith(code)

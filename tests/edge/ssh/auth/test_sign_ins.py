@@ -31,7 +31,7 @@ def _of(waiting: SignIns, address: str, count: int) -> list[Connection]:
     return connections
 
 
-def _dropped(connections: list[Connection]) -> set[str]:
+def _list_dropped(connections: list[Connection]) -> set[str]:
     return {reason for connection in connections for reason in connection.reasons}
 
 
@@ -56,7 +56,7 @@ def test_of_too_many_one_is_dropped_and_told_why(
     connections = [
         connection for address, count in count_by_address.items() for connection in _of(waiting, address, count)
     ]
-    assert (len(waiting), _dropped(connections)) == (remaining, reasons)
+    assert (len(waiting), _list_dropped(connections)) == (remaining, reasons)
 
 
 def test_whoever_is_dropped_is_random_over_all() -> None:
@@ -74,7 +74,7 @@ def test_an_address_that_floods_is_refused_and_those_around_it_are_not() -> None
     waiting = SignIns(LIMITS, lambda: 0)
     good = _of(waiting, "192.0.2.2", 1)
     bad = _of(waiting, "192.0.2.1", 20)
-    assert (len(waiting), _dropped(good), sum(len(connection.reasons) for connection in bad)) == (5, set(), 16)
+    assert (len(waiting), _list_dropped(good), sum(len(connection.reasons) for connection in bad)) == (5, set(), 16)
     assert waiting.check_refusal("192.0.2.1")
     assert not waiting.check_refusal("192.0.2.2")
 

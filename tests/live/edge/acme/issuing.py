@@ -109,7 +109,7 @@ class Issuing:
         reference = self.show(id)["certificate"]
         return dict(self.api.get(f"/tls_certificates/{reference['id']}").json) if reference else {}
 
-    def issued(self, id: str) -> x509.Certificate:
+    def read_certificate(self, id: str) -> x509.Certificate:
         """Return the issued certificate of a domain."""
         return x509.load_pem_x509_certificate(self.certificate(id)["certificate_pem"].encode())
 

@@ -55,7 +55,7 @@ def test_proved_domains_get_their_certificates_and_are_served_with_them(world: I
     world.order(strong, private_key_type="rsa")
     world.ca.rejected_nonces = 3
     until(lambda: world.have(world.app, strong), within=40)
-    served_certificate = world.issued(world.app)
+    served_certificate = world.read_certificate(world.app)
     until(lambda: world.visit(DOMAIN) == served_certificate, within=2)
     for domain, id, key_type in ((DOMAIN, world.app, "ecdsa"), (STRONG, strong, "rsa")):
         certificate, status = world.certificate(id), world.show(id)["certificate_management_status"]
@@ -99,13 +99,13 @@ def test_keys_of_certificates_are_not_in_the_memory_of_the_issuer(world: Issuing
 
 
 def test_a_renewal_within_the_window_of_the_ca_fails_no_request(world: Issuing) -> None:
-    before = world.issued(world.app)
+    before = world.read_certificate(world.app)
     replaced = renewal_times.identify(before)
     world.ca.windows[replaced] = time.time() - 20, time.time() - 10
     with visitors(world, 10) as responses:
         world.set_ahead(world.ca.recheck_after + 1)
-        until(lambda: world.issued(world.app) != before, within=40)
-        served_certificate = world.issued(world.app)
+        until(lambda: world.read_certificate(world.app) != before, within=40)
+        served_certificate = world.read_certificate(world.app)
         until(lambda: world.visit(DOMAIN) == served_certificate, within=2)
         count = len(responses)
         until(lambda: len(responses) > count + 20)
@@ -172,7 +172,7 @@ def test_failed_orders_are_made_when_their_obstacle_is_gone(world: Issuing) -> N
     world.ca.is_away = True
     world.order(later)
     until(lambda: world.job(later).get("error_code") == "ca_unreachable", within=40)
-    assert world.visit(DOMAIN) == world.issued(world.app)
+    assert world.visit(DOMAIN) == world.read_certificate(world.app)
     world.ca.is_away, world.ca.limited_for = False, 0
     world.alias(wild)
     ahead = int(retries_at - time.time()) - 3
@@ -185,7 +185,7 @@ def test_failed_orders_are_made_when_their_obstacle_is_gone(world: Issuing) -> N
 
 
 def test_a_domain_that_passes_to_another_account_loses_its_certificate(world: Issuing) -> None:
-    other, certificate = world.newcomer(), world.issued(world.app)
+    other, certificate = world.newcomer(), world.read_certificate(world.app)
     other_id = other.reserve(DOMAIN)
     assert other.api.post(f"/reserved_domains/{other_id}/verify", None).status == 202
     other.prove(other_id)

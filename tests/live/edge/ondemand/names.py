@@ -57,7 +57,7 @@ class Name:
         (self.edge.store.keep if is_listed else served_records.put_unlisted)(self.record)
 
     @contextmanager
-    def visited(self, **options: object) -> Iterator[Counter[str]]:
+    def visiting(self, **options: object) -> Iterator[Counter[str]]:
         """Visit the name all the time. Yield the results."""
         statuses, is_over = Counter[str](), threading.Event()
 

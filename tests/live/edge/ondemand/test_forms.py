@@ -16,8 +16,8 @@ pytestmark = needs_envoy
 def test_mutual_tls_closes_open_connections_and_strangers_at_once(name: Name, mutual: Modules) -> None:
     with (
         name.connect(is_stranger=True) as before,
-        name.visited() as statuses,
-        name.visited(is_stranger=True) as strangers,
+        name.visiting() as statuses,
+        name.visiting(is_stranger=True) as strangers,
     ):
         assert ask(before, name.host)[0] == 200
         name.change(mutual)
@@ -33,7 +33,7 @@ def test_mutual_tls_closes_open_connections_and_strangers_at_once(name: Name, mu
 def test_without_mutual_tls_visitors_find_the_name_all_the_time(name: Name, mutual: Modules) -> None:
     name.change(mutual)
     until(lambda: not name.visit(is_stranger=True))
-    with name.connect() as before, name.visited() as statuses:
+    with name.connect() as before, name.visiting() as statuses:
         assert ask(before, name.host)[0] == 200
         name.change(enabled())
         until(lambda: name.visit(is_stranger=True) == "200")
@@ -47,14 +47,14 @@ def test_a_special_name_that_the_list_lacks_is_added_by_its_first_visitor(name: 
     name.edge.settle()
     name.change(mutual, is_listed=False)  # as an earlier version of the API did
     until(lambda: name.visit() == "200" and not name.visit(is_stranger=True))
-    with name.visited() as statuses, name.visited(is_stranger=True) as strangers:
+    with name.visiting() as statuses, name.visiting(is_stranger=True) as strangers:
         until(lambda: min(statuses.total(), strangers.total()) > 20)
     assert ({*statuses}, {*strangers}) == ({"200"}, {""})
 
 
 @pytest.mark.parametrize("version", ["1.1", "1.3"])
 def test_another_tls_version_moves_a_name_and_back(name: Name, version: str) -> None:
-    with name.connect() as before, name.visited() as visits:
+    with name.connect() as before, name.visiting() as visits:
         assert ask(before, name.host)[0] == 200
         name.change(enabled(tls_termination=TlsTerminationModule(min_version=version)))
         until(lambda: ask(before, name.host)[0] == 421)

@@ -95,11 +95,11 @@ def test_without_its_secret_an_open_connection_goes_on_and_a_new_one_requests_it
         table.run(table.sender.remove_secrets(["idle.example.com"]))
         assert ask(connection, "idle.example.com") == (200, "idle")
 
-        def requested() -> bool:  # Envoy's workers forget the secret a moment after its main thread
+        def is_requested() -> bool:  # Envoy's workers forget the secret a moment after its main thread
             assert table.visit("idle.example.com") == (200, "idle")
             return table.requests["idle.example.com"] == 2
 
-        until(requested)
+        until(is_requested)
 
 
 def test_a_withdrawn_name_is_refused_and_answers_404_on_open_connections(table: Table) -> None:

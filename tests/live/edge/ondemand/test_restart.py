@@ -15,7 +15,7 @@ pytestmark = needs_envoy
 
 def test_a_loaded_name_and_its_connections_go_on(name: Name) -> None:
     name.edge.settle()
-    with name.visited() as visits:
+    with name.visiting() as visits:
         until(lambda: visits["200"] > 5)
         name.edge.restart_control()
         name.edge.settle()
@@ -27,7 +27,7 @@ def test_a_special_name_goes_on(name: Name, mutual: Modules) -> None:
     name.change(mutual)
     until(lambda: name.visit() == "200" and not name.visit(is_stranger=True))
     name.edge.store.before = _delay_listing  # Envoy is connected again before control knows the special names
-    with name.visited() as statuses, name.visited(is_stranger=True) as strangers:
+    with name.visiting() as statuses, name.visiting(is_stranger=True) as strangers:
         name.edge.restart_control()
         name.edge.settle()
         until(lambda: statuses["200"] > 50)
@@ -59,7 +59,7 @@ def test_a_special_name_that_a_new_control_cannot_read_stays_in_service(name: Na
     until(lambda: name.visit() == "200" and not name.visit(is_stranger=True))
     store = name.edge.store
     store.before = _fail_for_account
-    with name.visited() as statuses, name.visited(is_stranger=True) as strangers:
+    with name.visiting() as statuses, name.visiting(is_stranger=True) as strangers:
         name.edge.restart_control()
         until(lambda: name.edge.control.discovery.catalog.has_all_listeners, within=30)
         count_before = statuses["200"]

@@ -28,7 +28,7 @@ from edge.store.records import Grant, Opening
 from tests import openssl
 from tests.edge.edge_modules import enabled, extended, requested
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.running import Edge, running, until, uploaded
+from tests.live.edge.running import Edge, build_certificate, running, until
 from tests.modules import largest
 
 pytestmark = needs_envoy
@@ -100,7 +100,7 @@ def _long_chain(edge: Edge, account: str, label: str) -> None:
     host = f"{label}.{edge.settings.tunnel_domain}"
     names = ",".join(f"DNS:{name}" for name in (host, *(f"{'a' * 50}{number}.example.com" for number in range(600))))
     long_chain = openssl.issue(f"/CN={label}", extensions=(f"subjectAltName={names}",))
-    certificate = replace(uploaded(ids.new("cert"), account, host), chain=long_chain.certificate)
+    certificate = replace(build_certificate(ids.new("cert"), account, host), chain=long_chain.certificate)
     edge.store.upload(certificate, KeyPair(long_chain.certificate, long_chain.key))
     _small(edge, account, label)
 

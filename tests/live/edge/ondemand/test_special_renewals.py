@@ -17,7 +17,7 @@ from tests import openssl
 from tests.edge.edge_modules import enabled
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.ondemand.names import ACCOUNT, Name, serve
-from tests.live.edge.running import Edge, until, uploaded
+from tests.live.edge.running import Edge, build_certificate, until
 
 pytestmark = needs_envoy
 
@@ -45,7 +45,9 @@ def special(edge: Edge, label: str, form: str) -> Name:
 def upload(edge: Edge, host: str, kind: str, days: int) -> tuple[str, int]:
     """Store a certificate that ends after some days. Return its id and its serial number."""
     id, renewed_pair = ids.new("cert"), openssl.issue("/CN=renewed", kind, extensions=(f"subjectAltName=DNS:{host}",))
-    edge.store.upload(uploaded(id, ACCOUNT, host, until=days), KeyPair(renewed_pair.certificate, renewed_pair.key))
+    edge.store.upload(
+        build_certificate(id, ACCOUNT, host, until=days), KeyPair(renewed_pair.certificate, renewed_pair.key)
+    )
     return id, x509.load_pem_x509_certificate(renewed_pair.certificate.encode()).serial_number
 
 

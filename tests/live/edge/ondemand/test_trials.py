@@ -14,7 +14,7 @@ from edge.link.authority import KeyPair
 from tests import openssl
 from tests.edge.edge_modules import enabled, extended
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.running import Edge, until, uploaded
+from tests.live.edge.running import Edge, build_certificate, until
 
 ACCOUNT = "acct_trials"
 pytestmark = needs_envoy
@@ -83,7 +83,7 @@ def test_a_rejected_certificate_is_known_before_the_first_visitor(edge: Edge) ->
     host = f"x.weak.{edge.settings.tunnel_domain}"
     weak, good = ids.new("cert"), ids.new("cert")
     weak_pair = openssl.issue(f"/CN={weak}", "rsa-1024")
-    edge.store.upload(uploaded(weak, ACCOUNT, host), KeyPair(weak_pair.certificate, weak_pair.key))
+    edge.store.upload(build_certificate(weak, ACCOUNT, host), KeyPair(weak_pair.certificate, weak_pair.key))
     served_edge = keep(edge, "x.weak")
 
     edge_status = status(edge, served_edge)

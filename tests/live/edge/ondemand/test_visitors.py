@@ -22,7 +22,7 @@ from tests.edge.edge_modules import enabled
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.ondemand.names import ACCOUNT, Name, serve
 from tests.live.edge.ondemand.tables import UPGRADE, ask
-from tests.live.edge.running import Edge, running, until, uploaded
+from tests.live.edge.running import Edge, build_certificate, running, until
 
 _LARGE = 30_000_000  # bytes that do not fit into the buffers on their way
 
@@ -75,7 +75,7 @@ def test_the_first_visitor_waits_for_a_certificate_that_envoy_accepts(edge: Edge
     edge.upload(ids.new("cert"), ACCOUNT, name.host)
     for days in (400, 500):  # later ones come first
         weak = openssl.issue("/CN=weak", "rsa-1024", extensions=subject)
-        preferred = uploaded(ids.new("cert"), ACCOUNT, name.host, until=days)
+        preferred = build_certificate(ids.new("cert"), ACCOUNT, name.host, until=days)
         edge.store.upload(preferred, KeyPair(weak.certificate, weak.key))
     edge.settle()
     assert edge.status("second", "--insecure") == "200"
@@ -85,7 +85,7 @@ def test_a_name_whose_only_certificate_is_rejected_is_refused_within_a_second(ed
     host, weak = "shop.weak.example", ids.new("cert")
     edge.store.reserve(ServedReservation(ACCOUNT, ids.new("rd"), host, is_proved=True))
     weak_pair = openssl.issue("/CN=weak", "rsa-1024", extensions=(f"subjectAltName=DNS:{host}",))
-    edge.store.upload(uploaded(weak, ACCOUNT, host), KeyPair(weak_pair.certificate, weak_pair.key))
+    edge.store.upload(build_certificate(weak, ACCOUNT, host), KeyPair(weak_pair.certificate, weak_pair.key))
     serve(edge, host)
     edge.settle()
     start = time.monotonic()

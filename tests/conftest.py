@@ -219,7 +219,7 @@ class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # which has no typ
         """
         if int(node.gateway.id.removeprefix("gw")) % 2:
             last = next(reversed(self.workqueue))
-            self.workqueue.move_to_end(next(filter(self._waits, self.workqueue), last), last=False)
+            self.workqueue.move_to_end(next(filter(self._must_wait, self.workqueue), last), last=False)
         super()._assign_work_unit(node)
 
     @staticmethod

@@ -52,9 +52,9 @@ def measure(setting: Setting) -> Result:
     points: list[Point] = []
     with _ours(setting) as ours, _peers() as peers:
         for clients in CLIENTS:
-            who = f"certificates, {clients} client{'s' * (clients > 1)}"
+            figure = f"certificates, {clients} client{'s' * (clients > 1)}"
             http, keygen, library, *peer = _rates(ours, peers, clients)
-            rows.append(results.reported(f"{who}: ssh-keygen -s", http, keygen, results.per_second))
+            rows.append(results.reported(f"{figure}: ssh-keygen -s", http, keygen, results.per_second))
             rows.append(results.reported("… the library in a loop", http, library, results.per_second))
             rows += [results.reported(f"… {_PEER}", http, rate, results.per_second) for rate in peer]
             points.append(Point("throughput", "POST a certificate", clients, http))

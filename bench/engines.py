@@ -147,7 +147,7 @@ def _definition() -> dict[str, Any]:
     """Return the table's keys from its deployment template."""
     properties = yaml_parse(data_stack.TEMPLATE.read_text())["Resources"]["Table"]["Properties"]
     keys = {key["AttributeName"] for key in properties["KeySchema"]}  # no index is measured
-    attributes = [known for known in properties["AttributeDefinitions"] if known["AttributeName"] in keys]
+    attributes = [attribute for attribute in properties["AttributeDefinitions"] if attribute["AttributeName"] in keys]
     return {"TableName": TABLE, "AttributeDefinitions": attributes, "KeySchema": properties["KeySchema"]}
 
 

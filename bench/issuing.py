@@ -46,12 +46,12 @@ class Issuer:
         listed = self._cost([self.listing] * LISTED)
         return [signed, listed, self._cost([self.revoke(id) for id in ids[:REVOKED]])]
 
-    def _cost(self, asked: Iterable[Request], on_answer: Callable[[Any], None] = lambda _: None) -> Cost:
+    def _cost(self, requests: Iterable[Request], on_answer: Callable[[Any], None] = lambda _: None) -> Cost:
         """Return the mean cost of one client's requests. Raises RuntimeError if one is refused."""
         process, taken = psutil.Process(self.server.pid), list[float]()
         connection = http.client.HTTPConnection(urlsplit(self.server.url).netloc, timeout=30)
         before = sum(process.cpu_times()[:2])
-        for method, path, body in asked:
+        for method, path, body in requests:
             began = time.perf_counter()
             connection.request(method, path, None if body is None else json.dumps(body), dict(self.headers))
             answer = connection.getresponse()

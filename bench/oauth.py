@@ -97,7 +97,7 @@ def _measure_asks(host: Host) -> Row:
     """Count how many requests of a session in constant use ask the service."""
     browser = Browser(host, _APP)
     browser.open("/")
-    connection, asked, began = Http2(host, _APP), _read_renewed(host), time.monotonic()
+    connection, renewals, began = Http2(host, _APP), _read_renewed(host), time.monotonic()
     for number in range(_REQUESTS):
         time.sleep(max(0, began + number * _SECONDS / _REQUESTS - time.monotonic()))
         (headers,) = connection.get_any("/", {"cookie": browser.cookie})
@@ -106,7 +106,7 @@ def _measure_asks(host: Host) -> Row:
         browser.keep(headers)
     connection.close()
     figure = f"requests to the sign-in service, of {_REQUESTS:,} of a session in {_SECONDS} s: {_MOST_ASKS}"
-    return results.at_most(1, figure, _read_renewed(host) - asked, _MOST_ASKS, lambda count: f"{count:.0f}")
+    return results.at_most(1, figure, _read_renewed(host) - renewals, _MOST_ASKS, lambda count: f"{count:.0f}")
 
 
 def _measure_checks(host: Host, service: int) -> Row:

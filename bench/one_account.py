@@ -95,10 +95,10 @@ def _threads(setting: Setting) -> Row:
     return _row(f"{WRITERS} threads, DynamoDB's rules", counted, each=1)
 
 
-def _row(who: str, counted: Counter[str], each: int = EACH) -> Row:
+def _row(writers: str, counted: Counter[str], each: int = EACH) -> Row:
     maximum, successes = 2 * each * WRITERS, counted["made"]
     ours, must = (f"{count} made, {met} conflicts" for count, met in ((successes, counted["conflicts"]), (maximum, 0)))
-    return results.exactly(f"{who}, keys and certificates of one account", ours, must, successes / maximum)
+    return results.exactly(f"{writers}, keys and certificates of one account", ours, must, successes / maximum)
 
 
 def _units(token: str, certificate: Mapping[str, Any]) -> list[Row]:

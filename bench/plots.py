@@ -34,8 +34,8 @@ def _fill(figure: Figure, name: str, lines: dict[str, list[Point]]) -> None:
     axes = figure.subplots()
     for line, points in lines.items():
         is_ours = not any(other in line for other in ("raw", "chalice local", "ssh-keygen"))
-        places = [point.x for point in points], [point.y for point in points]
-        axes.plot(*places, marker="o", linestyle="-" if is_ours else "--", label=line)
+        coordinates = [point.x for point in points], [point.y for point in points]
+        axes.plot(*coordinates, marker="o", linestyle="-" if is_ours else "--", label=line)
     axes.set(title=title, xlabel=x, ylabel=y, xscale="log", yscale=scale)
     if scale == "linear":
         axes.set_ylim(bottom=0)

@@ -54,33 +54,33 @@ class SimulatedTables:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(self, request: Any, event_name: str, **_: object) -> AWSResponse:
-        operation, asked = event_name.rpartition(".")[2], json.loads(request.body)
+        operation, parameters = event_name.rpartition(".")[2], json.loads(request.body)
         with self._lock:
             self.requests += 1
             self._running += 1
             self.max_running = max(self.max_running, self._running)
         try:
-            content = json.dumps(self._read(operation, asked)).encode()
+            content = json.dumps(self._read(operation, parameters)).encode()
         finally:
             with self._lock:
                 self._running -= 1
         return AWSResponse("", 200, {"Content-Type": "application/x-amz-json-1.0"}, _Body(content))
 
-    def _read(self, operation: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def _read(self, operation: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
         if operation == "BatchGetItem":
             time.sleep(self.batch)
-            ((table, request),) = asked["RequestItems"].items()
+            ((table, request),) = parameters["RequestItems"].items()
             numbers = (int(key["id"]["S"][-27:]) for key in request["Keys"])
             return {"Responses": {table: [_record(number) for number in numbers if number % _REVOKED]}}
-        if operation == "Query" or asked["TableName"] == LATER:
+        if operation == "Query" or parameters["TableName"] == LATER:
             return {"Items": []}
         time.sleep(self.scan)
-        self.largest = max(self.largest, asked["Limit"])
-        first = int(asked.get("ExclusiveStartKey", {}).get("id", {}).get("S", "0" * 27)[-27:])
-        total, number = asked["TotalSegments"], asked["Segment"]
+        self.largest = max(self.largest, parameters["Limit"])
+        first = int(parameters.get("ExclusiveStartKey", {}).get("id", {}).get("S", "0" * 27)[-27:])
+        total, number = parameters["TotalSegments"], parameters["Segment"]
         end = self.count * (number + 1) // total
         start = max(first, self.count * number // total)
-        last = min(start + asked["Limit"], end)
+        last = min(start + parameters["Limit"], end)
         more = {"LastEvaluatedKey": {name: _record(last)[name] for name in ("scope", "id")}} if last < end else {}
         return {"Items": [_record(index) for index in range(start, last)], **more}
 

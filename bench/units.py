@@ -23,8 +23,8 @@ def of(call: Call) -> tuple[int, int]:
             return _count_units(4096, [call.answer.get("Item", {})]), 0
         case "BatchGetItem":
             records = [item for items in call.answer["Responses"].values() for item in items]
-            asked = sum(len(request["Keys"]) for request in call.parameters["RequestItems"].values())
-            return _count_units(4096, records) + asked - len(records), 0  # a missing item costs one unit
+            count = sum(len(request["Keys"]) for request in call.parameters["RequestItems"].values())
+            return _count_units(4096, records) + count - len(records), 0  # a missing item costs one unit
         case "Query":
             return _count_units(4096, [{"all": {"L": [{"M": item} for item in call.answer["Items"]]}}]), 0
         case "TransactWriteItems":

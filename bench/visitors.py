@@ -118,7 +118,7 @@ async def slow_bodies(ports: Ports, count: int, begun: Begun) -> None:
 async def slow_bodies_begun_again(ports: Ports, count: int, begun: Begun) -> None:
     """Repeat requests whose bodies never come, each a second after the previous one has ended."""
 
-    async def one() -> None:
+    async def repeat() -> None:
         while True:
             with contextlib.suppress(OSError):
                 reader, writer = await _slow_body(ports)
@@ -127,7 +127,7 @@ async def slow_bodies_begun_again(ports: Ports, count: int, begun: Begun) -> Non
             await asyncio.sleep(1)
 
     asyncio.get_running_loop().call_later(4, begun)
-    await asyncio.gather(*(one() for _ in range(count)))
+    await asyncio.gather(*(repeat() for _ in range(count)))
 
 
 async def _slow_body(ports: Ports) -> Stream:
@@ -178,7 +178,7 @@ async def idle(ports: Ports, count: int, begun: Begun) -> None:
 async def idle_begun_again(ports: Ports, count: int, begun: Begun) -> None:
     """Repeat idle connections 0.2 seconds after they have ended."""
 
-    async def one(source: str) -> None:
+    async def repeat(source: str) -> None:
         while True:
             with contextlib.suppress(OSError, TimeoutError):
                 async with asyncio.timeout(5):
@@ -187,7 +187,7 @@ async def idle_begun_again(ports: Ports, count: int, begun: Begun) -> None:
             await asyncio.sleep(0.2)
 
     asyncio.get_running_loop().call_later(4, begun)
-    await asyncio.gather(*(one(source) for source, _ in zip(itertools.cycle(ATTACKERS), range(count), strict=False)))
+    await asyncio.gather(*(repeat(source) for source, _ in zip(itertools.cycle(ATTACKERS), range(count), strict=False)))
 
 
 def harm(attack: Harm, ports: Ports, count: int, begun: Event) -> None:

@@ -21,7 +21,7 @@ def authorize(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """
     try:
         address = ((event.get("requestContext") or {}).get("identity") or {}).get("sourceIp") or ""
-        who = auth.authenticate(event.get("headers") or {}, address)
+        caller = auth.authenticate(event.get("headers") or {}, address)
     except Unauthenticated as error:
         _log(event, error.code)
         raise Exception("Unauthorized") from None  # API Gateway sends a 401 only for this exact text
@@ -31,8 +31,8 @@ def authorize(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     except AwsError as error:
         _log(event, "unavailable", error=error)
         raise
-    _log(event, "allowed", who)
-    return _build_policy("Allow", who.id, who.as_context())
+    _log(event, "allowed", caller)
+    return _build_policy("Allow", caller.id, caller.as_context())
 
 
 def _build_policy(effect: str, principal: str, context: dict[str, str]) -> dict[str, Any]:
@@ -45,11 +45,11 @@ def _build_policy(effect: str, principal: str, context: dict[str, str]) -> dict[
     }
 
 
-def _log(event: Mapping[str, Any], decision: str, who: Caller | None = None, error: AwsError | None = None) -> None:
+def _log(event: Mapping[str, Any], decision: str, caller: Caller | None = None, error: AwsError | None = None) -> None:
     line = {
         "operation_id": (event.get("requestContext") or {}).get("requestId"),
-        "account": who.account if who else None,
-        "key": who.key if who else None,
+        "account": caller.account if caller else None,
+        "key": caller.key if caller else None,
         "decision": decision,
     }
     log.request(line, error)

@@ -83,8 +83,8 @@ def advisories(service: str, pins: Sequence[Pin]) -> dict[Pin, list[str]]:
     answers: list[Any] = []
     for start in range(0, len(pins_to_check), _MAX_QUERIES):
         answers += _query(service, pins_to_check[start : start + _MAX_QUERIES])
-    known, *id_lists = [[advisory["id"] for advisory in answer.get("vulns", [])] for answer in answers]
-    if not known:
+    vulnerable_ids, *id_lists = [[advisory["id"] for advisory in answer.get("vulns", [])] for answer in answers]
+    if not vulnerable_ids:
         raise CommandError(
             f"{service} returned no advisory for {_VULNERABLE.name}, which has some: do not trust its other answers."
         )

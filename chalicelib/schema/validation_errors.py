@@ -30,9 +30,9 @@ def join_path(path: Iterable[int | str]) -> str:
     return text.encode(errors="backslashreplace").decode()  # escapes lone surrogates, which UTF-8 cannot encode
 
 
-def describe_unknown(known: Iterable[str]) -> str:
-    """Return the message for an unknown field or parameter. The message lists the `known` names."""
-    return f"is not accepted here; accepted: {', '.join(known) or 'none'}"
+def describe_unknown(names: Iterable[str]) -> str:
+    """Return the message for an unknown field or parameter. It lists the accepted `names`."""
+    return f"is not accepted here; accepted: {', '.join(names) or 'none'}"
 
 
 def describe(code: str, context: Mapping[str, Any], *, otherwise: str) -> str:

@@ -153,11 +153,11 @@ def _compile(folder: Path) -> None:
 
     The methods of our dataclasses are generated now: generating them at run time takes a seventh of a cold start.
     """
-    where = str(folder.absolute())
-    hashed = ["--invalidation-mode", "unchecked-hash", "-s", where, where]
+    path = str(folder.absolute())
+    hashed = ["--invalidation-mode", "unchecked-hash", "-s", path, path]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     environment["PYTHONHASHSEED"] = "0"  # a fixed seed, because the order of sets in byte code depends on it
-    for module in (["compileall", "-q", *hashed], ["infra.deploy.dataclass_methods", where]):
+    for module in (["compileall", "-q", *hashed], ["infra.deploy.dataclass_methods", path]):
         command = [sys.executable, "-m", *module]
         completed = subprocess.run(command, cwd=ROOT, check=False, env=environment, capture_output=True, text=True)
         if completed.returncode:

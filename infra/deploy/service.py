@@ -48,8 +48,8 @@ def deploy(
             resource["Properties"]["CodeUri"] = {"Bucket": bucket, "Key": key}
     table_parameters = {"TableName": data["TableName"], "KeyArn": data["KeyArn"]}
     accepted = template["Parameters"]
-    known = _rename({**_OF_OLDER_STACKS, **deployed}, accepted) if deployed else {}
-    unchanged = {parameter: known[parameter] for parameter in accepted if parameter in known}
+    deployed_values = _rename({**_OF_OLDER_STACKS, **deployed}, accepted) if deployed else {}
+    unchanged = {parameter: deployed_values[parameter] for parameter in accepted if parameter in deployed_values}
     changed = {parameter: value for parameter, value in parameters.items() if parameter not in data_stack.PARAMETERS}
     values = {**table_parameters, **unchanged, **_rename(changed, accepted)}
     if values.get("SnapStart") == "on":

@@ -103,9 +103,9 @@ class Largest:
         if pattern.endswith("_[0-9A-Za-z]{27}$"):
             return _REFERENCE
         quantified = re.search(r"\{\d+,(\d+)\}\)*\$$", pattern)
-        known = int(quantified[1]) if quantified else _FORMATS.get(words.get("format", ""), UNBOUNDED)
+        max_length = int(quantified[1]) if quantified else _FORMATS.get(words.get("format", ""), UNBOUNDED)
         cost = max((size for sign, size in self.unit.costs.items() if _can_contain(pattern, sign)), default=1)
-        return self.unit.text + int(words.get("maxLength") or known) * cost + self._of_secret(words)
+        return self.unit.text + int(words.get("maxLength") or max_length) * cost + self._of_secret(words)
 
     def _of_secret(self, words: Words) -> int:
         return self.unit.secret if words.get("format") == "password" else 0

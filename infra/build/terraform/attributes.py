@@ -102,8 +102,8 @@ def _list_entries(schemas: Schemas, name: str, schema: Mapping[str, Any]) -> Jso
     if schema.get("format") in _SECRETS or schema.get("writeOnly"):
         entries["sensitive"] = True
     item = schemas.resolve(schema["items"]) if "items" in schema else schema
-    if known := "host" if name == "hostports" else _FORMATS.get(item.get("format", "")):
-        entries["format"] = known
+    if value_format := "host" if name == "hostports" else _FORMATS.get(item.get("format", "")):
+        entries["format"] = value_format
     return entries
 
 

@@ -126,9 +126,9 @@ def _items(size: int, token: str) -> Iterator[str]:
     The service wrote the originals. The last unique key belongs to the token.
     """
     backend = requests.create("/backends/weighted", token, {"backends": {ids.new("bkdhr"): 100}})["id"]
-    entry, key = _find_item(ids.unprefixed(backend)), _find_item(token[3:30], beginning="token#")
+    entry, key = _find_item(ids.strip_prefix(backend)), _find_item(token[3:30], beginning="token#")
     for number in range(size // 2):
-        yield entry.replace(ids.unprefixed(backend), f"{number:027}")
+        yield entry.replace(ids.strip_prefix(backend), f"{number:027}")
     for number in range(size // 2 - 1):
         yield key.replace(token[3:30], f"{number:027}")
     yield key

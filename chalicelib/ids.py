@@ -44,7 +44,7 @@ def pattern(*prefixes: str) -> str:
     return f"^{prefix}_[0-9A-Za-z]{{27}}$"
 
 
-def unprefixed(id: str) -> str:
+def strip_prefix(id: str) -> str:
     """Return the 27 characters of an id after its prefix."""
     return id.rpartition("_")[2]
 
@@ -52,7 +52,7 @@ def unprefixed(id: str) -> str:
 def created_at(id: str) -> datetime:
     """Return the time of creation encoded in an id (UTC, whole seconds)."""
     number = 0
-    for digit in unprefixed(id):
+    for digit in strip_prefix(id):
         number = number * 62 + _DIGITS.index(digit)
     return datetime.fromtimestamp((number >> 128) + _EPOCH, UTC)
 

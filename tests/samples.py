@@ -79,7 +79,7 @@ def _user(client: Client, _path: str) -> str:
 
 # Fields whose value no two of a kind may share: a fresh one for each.
 FRESH: dict[str, Callable[[], str]] = {
-    "domain": lambda: f"{ids.unprefixed(ids.new('name')).lower()}.example.com",
+    "domain": lambda: f"{ids.strip_prefix(ids.new('name')).lower()}.example.com",
     "match": lambda: f"/{ids.new('path')}",
     "name": lambda: ids.new("name"),
     "public_key": public_key,

@@ -39,7 +39,7 @@ def test_the_moment_in_an_id_is_that_of_a_ksuid() -> None:
 
 
 def test_what_is_behind_the_prefix_identifies() -> None:
-    assert ids.unprefixed(f"ak_{KSUID}") == KSUID
+    assert ids.strip_prefix(f"ak_{KSUID}") == KSUID
 
 
 @pytest.mark.parametrize(

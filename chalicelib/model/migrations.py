@@ -165,7 +165,7 @@ def _with_actor(record: Record, _forms: Forms) -> Sequence[Write]:
 
 
 def _keep_key(account: str, stored: ApiKey, key: str) -> Sequence[Write]:
-    item_key = trail.keys_scope(account, stored.owner_id), ids.unprefixed(key)
+    item_key = trail.keys_scope(account, stored.owner_id), ids.strip_prefix(key)
     return () if dynamodb.get(*item_key) else (trail.keep_key(account, stored.owner_id, key, end=stored.end),)
 
 

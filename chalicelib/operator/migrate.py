@@ -120,7 +120,7 @@ class Run:
         So if two edges have the same name, the older edge keeps it. `places_of_edges` are the primary keys of the
         edges. Yield lines of JSON as `_migrate` does.
         """
-        for scope, id in sorted(item_keys_of_edges, key=lambda item_key: ids.unprefixed(item_key[1])):
+        for scope, id in sorted(item_keys_of_edges, key=lambda item_key: ids.strip_prefix(item_key[1])):
             if record := dynamodb.get(scope, id):
                 yield from self._migrate(record)
 

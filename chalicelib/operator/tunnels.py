@@ -196,6 +196,6 @@ def _build_demo_tunnel(labels: Mapping[str, str]) -> AgentTunnel | BackendTunnel
     }
     if labels:
         return BackendTunnel(**common, labels=labels)
-    name = ids.unprefixed(ids.new("ep")).lower()
+    name = ids.strip_prefix(ids.new("ep")).lower()
     url = f"https://{name}.tunnels.example"
     return AgentTunnel(**common, endpoint=ids.new("ep"), proto="https", public_url=url)

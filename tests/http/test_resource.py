@@ -160,7 +160,7 @@ def test_a_deletion_answers_204_without_a_body_and_404_ever_after(mine: Collecti
 def test_an_id_that_names_nothing_or_has_another_form_is_not_found(mine: Collection) -> None:
     prefix, id = mine.kind.prefix, mine.one()["id"]
     assert re.fullmatch(rf"{prefix}_[0-9A-Za-z]{{27}}", id)
-    ksuid = ids.unprefixed(id)
+    ksuid = ids.strip_prefix(id)
     others = (ksuid, id[:-1], f"{id}0", f"x{id}", f"{prefix}-{ksuid}", "%20", ids.new(prefix))
     for endpoint in mine.endpoints_of_one():
         for other in others:

@@ -214,7 +214,7 @@ def test_a_list_with_a_line_that_names_nothing_is_refused_before_anything_is_rev
     admin: Client, file: Path, line: str
 ) -> None:
     key = admin.create("/api_keys", {})["id"]
-    wrong = line.format(account=admin.account, key=key, id=ids.unprefixed(key))
+    wrong = line.format(account=admin.account, key=key, id=ids.strip_prefix(key))
     file.write_text(f"{admin.account} {key}\n{wrong}\n")
     assert (
         refused("revocations", "repeat", str(file))

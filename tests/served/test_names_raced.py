@@ -89,7 +89,7 @@ def test_one_of_sixteen_has_the_name_and_fifteen_are_told(
 
     winners = set()
     for _ in range(ROUNDS):
-        name = f"n{ids.unprefixed(ids.new('n')).lower()}.{D}"
+        name = f"n{ids.strip_prefix(ids.new('n')).lower()}.{D}"
         had = at_once([partial(attempt, place, name) for place in range(ACCOUNTS)])
         assert had.count(True) == 1, json.dumps(had)
         winners.add(had.index(True))

@@ -161,7 +161,7 @@ def find_limited_to_reserved(accounts: Iterable[str]) -> frozenset[str]:
 def list_owners(account: str) -> list[Item]:
     """Return all users and bots of an account, oldest first. Raises aws.Unavailable."""
     owners = [item for kind in OWNERS.values() for item in table.newest(items.scope(account, kind.path))]
-    return sorted(owners, key=lambda item: ids.unprefixed(item.id))
+    return sorted(owners, key=lambda item: ids.strip_prefix(item.id))
 
 
 def _new(scope: str, id: str, stored: Account | User) -> Item:

@@ -134,12 +134,12 @@ class VerifiedKey:
 
 def key_of(id: str) -> UniqueKey:
     """Return the unique key for the token record of an API key, without attributes."""
-    return UniqueKey(KIND, ids.unprefixed(id))
+    return UniqueKey(KIND, ids.strip_prefix(id))
 
 
 def locked(id: str) -> UniqueKey:
     """Return the unique key for a token record with an empty digest, which no token matches."""
-    return UniqueKey(KIND, ids.unprefixed(id), {"digest": ""})
+    return UniqueKey(KIND, ids.strip_prefix(id), {"digest": ""})
 
 
 def new_token(id: str) -> tuple[str, str]:
@@ -147,7 +147,7 @@ def new_token(id: str) -> tuple[str, str]:
 
     The token has 192 random bits. From record format 4 on, it also has a checksum.
     """
-    token = f"{ids.unprefixed(id)}_{secrets.token_urlsafe(24)}"
+    token = f"{ids.strip_prefix(id)}_{secrets.token_urlsafe(24)}"
     if item_keys.is_latest_format():
         token = f"{_PREFIX}{token}{_checksum(f'{_PREFIX}{token}')}"
     return token, _hash_token(token)
@@ -179,7 +179,7 @@ def unique_key(
         **({"limits": dict(limits.rates)} if limits.rates else {}),
         **{name: value for name, value in rules.items() if value},
     }
-    return UniqueKey(KIND, ids.unprefixed(id), attributes, expires=expires(limits.expires))
+    return UniqueKey(KIND, ids.strip_prefix(id), attributes, expires=expires(limits.expires))
 
 
 def find(token: str) -> VerifiedKey | None:
@@ -215,7 +215,7 @@ def record_use(key: str, used: int) -> None:
     now = int(time.time())
     if now - max(used, _recorded.get(key, 0)) < _HOUR:
         return
-    direct_writes.set_attributes(KIND, ids.unprefixed(key), {"used_at": now})
+    direct_writes.set_attributes(KIND, ids.strip_prefix(key), {"used_at": now})
     remember(_recorded, key, now)
 
 

@@ -74,7 +74,7 @@ class FederatedCredential(Traced):
 
 def key_of(id: str) -> UniqueKey:
     """Return the unique key for a credential's id, without attributes."""
-    return UniqueKey(KIND, ids.unprefixed(id))
+    return UniqueKey(KIND, ids.strip_prefix(id))
 
 
 def size(key: UniqueKey) -> int:

@@ -73,7 +73,7 @@ def close(credential: Item) -> None:
 
     Raises aws.Unavailable.
     """
-    direct_writes.set_attributes(federated_credentials.KIND, ids.unprefixed(credential.id), {"enabled": False})
+    direct_writes.set_attributes(federated_credentials.KIND, ids.strip_prefix(credential.id), {"enabled": False})
 
 
 def reopen(credential: Item) -> None:

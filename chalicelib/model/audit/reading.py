@@ -95,7 +95,7 @@ def page_of_keys(account: str, owner: str, *, before: str | None) -> tuple[list[
 
     Removed keys are included. All keys in the page are older than the key `before`. Raises aws.Unavailable.
     """
-    last = ids.unprefixed(before) if before else None
+    last = ids.strip_prefix(before) if before else None
     entries, has_more = table.page(trail.keys_scope(account, owner), before=last, count=_KEYS)
     return [f"{kinds.API_KEYS.prefix}_{entry.id}" for entry in entries], has_more
 

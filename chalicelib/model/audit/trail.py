@@ -249,7 +249,7 @@ def keep_key(account: str, owner: str, key: str, *, end: int | None) -> Write:
 
     `end` is the Unix second at which the key ends, or None. The list's entry expires AUDIT_DAYS later, or never.
     """
-    item_key = {"scope": keys_scope(account, owner), "id": ids.unprefixed(key)}
+    item_key = {"scope": keys_scope(account, owner), "id": ids.strip_prefix(key)}
     expires = {} if end is None else {"expires": kept_until(clock.at(end))}
     return Write.put({**item_key, "body": {"owner_id": owner}, "revision": 1, **expires})
 

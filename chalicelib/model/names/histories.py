@@ -114,7 +114,7 @@ def record_former_edge(before: Item, after: Item | None) -> None:
     old, new = (listed_edges.hostports(item) if item else () for item in (before, after))
     now = clock.now()
     fields = {"account": before.account, "edge": before.id, "created_at": before.body.get("created_at", "")}
-    body, id = {**fields, "ended_at": clock.rfc3339(now)}, ids.unprefixed(ids.new("end"))
+    body, id = {**fields, "ended_at": clock.rfc3339(now)}, ids.strip_prefix(ids.new("end"))
     expires = trail.kept_until(now)
     writes = [
         Write.put(Item(_hostport_scope(it), id, body, expires=expires).to_record()) for it in old if it not in new

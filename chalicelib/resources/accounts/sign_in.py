@@ -21,7 +21,7 @@ _KIND = kinds.FEDERATED_CREDENTIALS
 
 def _get(call: Call) -> Item:
     """Return the federated credential with an id, in any account. Raises NotFound if it has no enabled sign-in."""
-    attributes = table.look_up(federated_credentials.KIND, ids.unprefixed(call.id))
+    attributes = table.look_up(federated_credentials.KIND, ids.strip_prefix(call.id))
     item = table.read(items.scope(attributes["account"], _KIND.path), call.id) if attributes else None
     stored = records.decode(FederatedCredential, item) if item else None
     if item is None or stored is None or stored.sign_in is None or not stored.enabled:

@@ -128,12 +128,12 @@ class Users(Resource):
     def patch(self, call: Call) -> Item:
         sets = call.body.fields_set()
 
-        def switched(item: Item) -> Item:
+        def edit(item: Item) -> Item:
             before = User.of(item.body)
             after = replace(before, **sets)
             return switching.mark_switch(item, replace(item, body=records.body_of_change(item, before, after)))
 
-        user = switching.rewrite(call.change, self.scope(call), call.id, switched)
+        user = switching.rewrite(call.change, self.scope(call), call.id, edit)
         if user is None:
             raise self.missing()
         return switching.update_keys(user.account, user.id) if sets else user

@@ -225,20 +225,20 @@ class ReservedDomains(EditableResource):
         return new_item
 
     def delete_certificate(self, call: Call) -> None:
-        def without(item: Item) -> Item:
+        def edit(item: Item) -> Item:
             body = {**_remove_mark(item.body), "certificate_id": ""}
             # the certificate is the only resource to which a reserved domain refers
             references = replace_references(item.references, {"": ()})
             return replace(item, body=body, references=references) if item.body.get("certificate_id") else item
 
-        self._rewrite(call, without)
+        self._rewrite(call, edit)
 
     def delete_policy(self, call: Call) -> None:
-        def without(item: Item) -> Item:
+        def edit(item: Item) -> Item:
             has_policy = item.body.get("certificate_management_policy") is not None
             return replace(item, body={**item.body, "certificate_management_policy": None}) if has_policy else item
 
-        self._rewrite(call, without)
+        self._rewrite(call, edit)
 
     def verify(self, call: Call) -> CreatedItem:
         now = clock.seconds()

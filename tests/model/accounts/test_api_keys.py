@@ -119,7 +119,7 @@ def end(id: str) -> None:
     """Have a key's end be in the past, as time would."""
     aws.client("dynamodb").update_item(
         TableName="tunnel-edge",
-        Key={"scope": {"S": f"token#{ids.unprefixed(id)}"}, "id": {"S": "claim"}},
+        Key={"scope": {"S": f"token#{ids.strip_prefix(id)}"}, "id": {"S": "claim"}},
         UpdateExpression="SET #body.expires_at = :past",
         ExpressionAttributeNames={"#body": "body"},
         ExpressionAttributeValues={":past": {"N": "1"}},

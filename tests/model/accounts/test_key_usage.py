@@ -15,7 +15,7 @@ PATH = "/api_keys"
 
 def age(id: str, seconds: int) -> None:
     """Have what a key was denied be so many seconds old, as time would."""
-    place = {"scope": {"S": f"token#{ids.unprefixed(id)}"}, "id": {"S": "denied"}}
+    place = {"scope": {"S": f"token#{ids.strip_prefix(id)}"}, "id": {"S": "denied"}}
     record = aws.client("dynamodb").get_item(TableName="tunnel-edge", Key=place)["Item"]
     past = clock.seconds() - seconds
     record["denied"]["SS"] = [f"{past}.{number}" for number, _ in enumerate(record["denied"]["SS"])]

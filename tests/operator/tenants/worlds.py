@@ -35,7 +35,7 @@ def fill(client: Client) -> dict[str, str]:
     assert client.put(f"{address}/routes/{route}/oauth", {"provider": {"github": GITHUB}}).status == 200
     webhook = {"provider": "GITHUB", "secret": SECRET}
     assert client.put(f"{address}/routes/{route}/webhook_verification", webhook).status == 200
-    name = f"{ids.unprefixed(ids.new('x')).lower()}.tunnels.localhost"
+    name = f"{ids.strip_prefix(ids.new('x')).lower()}.tunnels.localhost"
     edge = client.create("/edges/https", {"hostports": [f"{name}:443"]})["id"]
     left = client.create("/edges/tls", {"hostports": [f"left.{name}:443"]})["id"]
     assert client.patch(f"/edges/tls/{left}", {"hostports": []}).status == 200

@@ -328,7 +328,7 @@ def test_networks_reach_all_keys_in_steps_that_can_be_repeated(admin: Client) ->
 def test_a_new_key_gets_the_rules_of_a_change_that_happens_meanwhile(admin: Client) -> None:
     item, _ = keys.issue_key(admin.account, admin.user, "")
     set_rules(admin, allowed_networks=["192.0.2.0/24"])
-    place = {"scope": {"S": f"token#{ids.unprefixed(item.id)}"}, "id": {"S": "claim"}}
+    place = {"scope": {"S": f"token#{ids.strip_prefix(item.id)}"}, "id": {"S": "claim"}}
     stored = aws.client("dynamodb").get_item(TableName="tunnel-edge", Key=place)["Item"]
     del stored["body"]["M"]["account_networks"]
     aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=stored)
@@ -360,7 +360,7 @@ def test_authentication_is_one_read_of_one_unit_for_the_largest_key(admin: Clien
     with calls() as made:
         client.get(f"/backends/weighted/{ids.new('bkdwd')}")
     assert made == ["GetItem", "GetItem"]
-    key = {"scope": {"S": f"token#{ids.unprefixed(own['id'])}"}, "id": {"S": "claim"}}
+    key = {"scope": {"S": f"token#{ids.strip_prefix(own['id'])}"}, "id": {"S": "claim"}}
     read = aws.client("dynamodb").get_item(TableName="tunnel-edge", Key=key, ConsistentRead=True)
     assert len(str(read["Item"])) < 9000
     name, chain = 255, len("federated") + 8 * len(ids.new("fcred") + " ")  # the largest of an owner and of its key

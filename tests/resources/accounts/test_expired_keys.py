@@ -21,7 +21,7 @@ def record(scope: str, id: str) -> dict[str, Any]:
 
 def records(client: Client, key: str) -> list[dict[str, Any]]:
     """Return the records of a key: itself, its token, and its entry under its owner."""
-    unique = ids.unprefixed(key)
+    unique = ids.strip_prefix(key)
     under_owner = f"{client.account}#/audit_events/keys/{client.user}"
     return [record(f"{client.account}#{KEYS}", key), record(f"token#{unique}", "claim"), record(under_owner, unique)]
 

@@ -133,18 +133,18 @@ def test_a_tunnel(admin: Client) -> None:
     sweeps = MONTH / Limits().rights_sweep
     assert_on_page(
         [
-            costs.row("opened", opened),
-            costs.row("checked for the rights of its credential", checked),
-            costs.row("counted in the usage of its account", used),
-            costs.row("closed", closed),
-            costs.row("opened at a port, or with its TLS passed through", port_opened),
-            costs.row("closed there", port_closed),
+            costs.row("A tunnel is opened", opened),
+            costs.row("A gateway checks the rights of a tunnel", checked),
+            costs.row("A gateway writes the usage of an account", used),
+            costs.row("A tunnel is closed", closed),
+            costs.row("A tunnel with a port or TLS passthrough is opened", port_opened),
+            costs.row("A tunnel with a port or TLS passthrough is closed", port_closed),
         ]
     )
     assert_on_page(
         [
-            costs.row("online and idle", checked.times(sweeps), count=1),
-            costs.row("an account with traffic all the time", used.times(MONTH / billing._WRITE_PERIOD), count=1),
+            costs.row("A tunnel is online and idle", checked.times(sweeps), count=1),
+            costs.row("An account has traffic all the time", used.times(MONTH / billing._WRITE_PERIOD), count=1),
         ]
     )
 
@@ -175,14 +175,14 @@ def test_an_edge(admin: Client) -> None:
     tried = counted(try_edge)
     assert_on_page(
         [
-            costs.row("created, with one hostport", created),
-            costs.row("created as a TLS or TCP edge", special),
-            costs.row("a route added", route),
-            costs.row("changed", changed),
-            costs.row("its name loaded by an edge host for a visitor", loaded),
-            costs.row("read by an edge host after a change, while a name of it is loaded", read),
-            costs.row("tried by an edge host after a change", tried),
-            costs.row("deleted, with its route", ask(admin, "DELETE", f"{edges}/{edge}")),
+            costs.row("An HTTPS edge is created, with one hostport", created),
+            costs.row("A TLS or TCP edge is created", special),
+            costs.row("A route is added", route),
+            costs.row("An edge is changed", changed),
+            costs.row("An edge host loads a name for a visitor", loaded),
+            costs.row("An edge host reads a changed edge", read),
+            costs.row("An edge host tests a changed edge", tried),
+            costs.row("An HTTPS edge is deleted, with a route", ask(admin, "DELETE", f"{edges}/{edge}")),
         ]
     )
 
@@ -202,24 +202,24 @@ def test_an_edge_host(admin: Client) -> None:
         STORE.remove_lapsed_hosts(grace=statuses._GRACE)
 
     rows = {
-        "control: the log of changes": every(control.POLL, lambda: STORE.list_changes(now)),
-        "control: blocks and bans": every(
+        "control process: log of changes": every(control.POLL, lambda: STORE.list_changes(now)),
+        "control process: blocks and bans": every(
             control._BLOCKS_PERIOD, lambda: (STORE.list_blocked_networks(), STORE.list_banned_names())
         ),
-        "control: proofs that are due": every(proof_checks._POLL, lambda: STORE.due(now, proof_checks._MAX_READ)),
-        "control: gateways": every(control._GATEWAYS_PERIOD, STORE.list_gateways),
-        "control: its sign of life": every(
+        "control process: proof checks": every(proof_checks._POLL, lambda: STORE.due(now, proof_checks._MAX_READ)),
+        "control process: gateways": every(control._GATEWAYS_PERIOD, STORE.list_gateways),
+        "control process: lease": every(
             statuses._RENEWAL_PERIOD,
             renew_host,
         ),
-        "gateway: the log of changes": every(rights_checks._POLL, lambda: STORE.list_changes(now)),
+        "gateway: log of changes": every(rights_checks._POLL, lambda: STORE.list_changes(now)),
         "gateway: blocks and bans": every(
             gateway._BLOCKS_PERIOD, lambda: (STORE.list_blocked_networks(), STORE.list_banned_patterns())
         ),
-        "gateway: its lease": every(Limits().lease / 3, lambda: STORE.renew_gateway(HERE.id, lease=60)),
+        "gateway: lease": every(Limits().lease / 3, lambda: STORE.renew_gateway(HERE.id, lease=60)),
     }
     total = sum(rows.values(), Units())
-    assert_on_page([costs.row(name, cost, count=1) for name, cost in {**rows, "**a host, together**": total}.items()])
+    assert_on_page([costs.row(name, cost, count=1) for name, cost in {**rows, "**host, altogether**": total}.items()])
 
 
 @dataclass
@@ -256,8 +256,8 @@ def test_a_busy_log_of_changes(admin: Client) -> None:
     size, _ = units.of(calls.Call("dynamodb", "Query", {}, {"Items": [entry] * 4096}))  # units of 4096 entries: bytes
     assert_on_page(
         [
-            costs.row("read by control", units_of_busy_log(control.POLL, size), count=1),
-            costs.row("read by the gateway", units_of_busy_log(rights_checks._POLL, size), count=1),
+            costs.row("The control process reads the log", units_of_busy_log(control.POLL, size), count=1),
+            costs.row("The gateway reads the log", units_of_busy_log(rights_checks._POLL, size), count=1),
         ]
     )
 
@@ -265,4 +265,5 @@ def test_a_busy_log_of_changes(admin: Client) -> None:
 def test_an_account(admin: Client) -> None:
     created = counted(lambda: accounts.create_account("acme", "alice"))
     switched = counted(lambda: accounts.switch_account(admin.account, "off"))
-    assert_on_page([costs.row("created, with its first user and key", created), costs.row("switched off", switched)])
+    first = costs.row("An account is created, with a user and a key", created)
+    assert_on_page([first, costs.row("An account is switched off", switched)])

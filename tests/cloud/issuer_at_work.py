@@ -55,8 +55,8 @@ def work(client: Client) -> None:
         retired.delete_replaced()
         assert client.get(f"/tls_certificates/{first}").status == 404
         last = client.get(address).json["certificate"]["id"]
-        lost = {"scope": "edge#/revocations", "id": f"{client.account}/{last}", "body": {}, "revision": 1}
-        dynamodb.do(Write.put(lost))
+        revocation = {"scope": "edge#/revocations", "id": f"{client.account}/{last}", "body": {}, "revision": 1}
+        dynamodb.do(Write.put(revocation))
         ca = _Ca()
         Retired(ca, 60).revoke_lost()
         assert len(ca.revoked) == 1

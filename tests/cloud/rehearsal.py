@@ -60,10 +60,10 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         versions = [_of_history(name, commits.get(name, name), Path(folder)) for name in later]
         versions.append(Version(upgrades.NEXT, ROOT))
-        work, lost = rehearse(versions, Path(folder), options.resources, options.clients)
+        work, losses = rehearse(versions, Path(folder), options.resources, options.clients)
     _report(work)
     unannounced = [f"{step}: {text}" for _, step, text in work.errors if not step.endswith(" release")]
-    if wrong := [*lost, *unannounced]:
+    if wrong := [*losses, *unannounced]:
         sys.exit("\n".join([f"{len(wrong)} are lost, or other than before without notice:", *wrong[:20]]))
     _say("Nothing is lost, and nothing differs that the page does not announce.")
 
@@ -162,12 +162,12 @@ def rehearse(versions: list[Version], folder: Path, resources: int, clients: int
                 _take(version.upgrade(settings), work)
             last, before = versions[-1], versions[-2]
             _take({f"back to {before.name}: release": lambda: last.release(settings, package=before.package)}, work)
-            lost = [
+            losses = [
                 difference for difference in _find_lost(work) if not difference.endswith(" is (absent)")
             ]  # what a new version added
             _take({f"again to {last.name}: release": lambda: last.release(settings)}, work)
             _take(last.convert(settings), work)
-        return work, [*lost, *_find_lost(work)]
+        return work, [*losses, *_find_lost(work)]
     finally:
         embedded.stop()
 
@@ -246,7 +246,7 @@ def _take(steps: Steps, work: Work) -> None:
 
 def _find_lost(work: Work) -> list[str]:
     """Return the differences between all resources and what they were when they were made."""
-    caller, lost, expected = clients_at_work.client(work.token), list[str](), {**work.records, **work.new_records}
+    caller, losses, expected = clients_at_work.client(work.token), list[str](), {**work.records, **work.new_records}
     read = 0
 
     def compare(path: str) -> list[str]:
@@ -258,8 +258,8 @@ def _find_lost(work: Work) -> list[str]:
 
     with _progress(f"{len(expected)} resources read again", lambda: str(read)):
         for differences in map(compare, expected):
-            lost += differences
-    return lost
+            losses += differences
+    return losses
 
 
 @contextmanager

@@ -104,8 +104,8 @@ def _authorize(admin: Client) -> None:
 
 def _work_as_an_edge(admin: Client) -> None:
     bot = owners.add_owner(admin.account, "bot", "machine", admin=False)
-    issued = openssl.issue("/CN=a.tunnels.localhost", extensions=("subjectAltName=DNS:a.tunnels.localhost",))
-    admin.create("/tls_certificates", issued.upload)
+    host_pair = openssl.issue("/CN=a.tunnels.localhost", extensions=("subjectAltName=DNS:a.tunnels.localhost",))
+    admin.create("/tls_certificates", host_pair.upload)
     base_names.forget_settings()  # which a process reads once
     edge = store.connect(Settings())
     edge.renew_sign_in_pair(edge.link_authority())
@@ -216,12 +216,12 @@ def _read_edges(admin: Client, edge: store.Store) -> None:
         edge_record = admin.create("/edges/https", {"hostports": ["moved.example.com:443"]})
         admin.create(f"/edges/https/{edge_record['id']}/routes", {"match_type": "exact_path", "match": "/"})
     assert _read_records(admin.account, edge_record["id"]).edges
-    issued = openssl.issue("/CN=clients", extensions=("basicConstraints=critical,CA:TRUE",))
+    authority_pair = openssl.issue("/CN=clients", extensions=("basicConstraints=critical,CA:TRUE",))
     parts = [
         admin.create("/backends/http_response", {"status_code": 200}),
         admin.create("/backends/tunnel_group", {"labels": {"a": "b"}}),
         admin.create("/backends/weighted", {"backends": {}}),
-        admin.create("/certificate_authorities", {"ca_pem": issued.certificate}),
+        admin.create("/certificate_authorities", {"ca_pem": authority_pair.certificate}),
     ]
     weighted, authority = parts[2]["id"], parts[3]["id"]
     admin.patch(f"/backends/weighted/{weighted}", {"backends": {part["id"]: 1 for part in parts[:2]}})
@@ -263,9 +263,9 @@ def _prove_as_an_edge(admin: Client, edge: store.Store) -> None:
     first = edge.claim(first, until=now) or first
     assert edge.record(first, proofs.apply_check(first.proof, CheckResult("present"), now))
     first = edge.holder(first.domain) or first
-    step, lost = proofs.apply_contest(second.proof, first.proof, CheckResult("absent"), now)
-    assert lost
-    assert edge.record(second, step, (first, lost))
+    step, is_lost = proofs.apply_contest(second.proof, first.proof, CheckResult("absent"), now)
+    assert is_lost
+    assert edge.record(second, step, (first, is_lost))
     second = edge.holder(second.domain) or second
     grant = Grant(second.account, "sshcr_1", ())
     edge.close(edge.open(Opening(grant, "gw-1", "ts_1", "192.0.2.9", second.domain), most=100), Traffic(0, 0, 0))

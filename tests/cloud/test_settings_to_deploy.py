@@ -19,7 +19,7 @@ def _settings() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "said"),
+    ("parameters", "expected"),
     [
         ({"TunnelDomain": "A.example", "TcpPorts": "1-9"}, ""),
         (
@@ -30,9 +30,9 @@ def _settings() -> Iterator[None]:
         ({"TableName": "none-yet", "TunnelDomain": "b.example"}, ""),
     ],
 )
-def test_what_differs_is_said(parameters: dict[str, str], said: str) -> None:
+def test_what_differs_is_said(parameters: dict[str, str], expected: str) -> None:
     sentence = service.settings_difference("tunnel-edge", parameters)
-    assert sentence.startswith(f"The table stores {said}") if said else not sentence
+    assert sentence.startswith(f"The table stores {expected}") if expected else not sentence
 
 
 def test_a_table_with_an_account_of_1_x_is_refused() -> None:

@@ -140,7 +140,7 @@ def test_differences_are_lines_and_bounded() -> None:
         "- ok",
         "+ no",
     ]
-    many = b"HTTP/1.1 200 OK\r\ncontent-length: 200000\r\n\r\n" + b"a\n" * 100_000
-    assert texts.differences(exchange(), exchange(response=many)) == [
+    long_response = b"HTTP/1.1 200 OK\r\ncontent-length: 200000\r\n\r\n" + b"a\n" * 100_000
+    assert texts.differences(exchange(), exchange(response=long_response)) == [
         "  The responses differ, and have too many lines to compare."
     ]

@@ -91,13 +91,13 @@ def test_an_order_survives_that_another_issuer_changes_the_key(settings: CaSetti
 
 
 def test_an_account_that_the_ca_has_lost_is_registered_again(settings: CaSettings) -> None:
-    lost = replace(settings, account=settings.directory.replace("/dir", "/my-account/none"))
-    client = AcmeClient(lost, client_key())
+    settings_of_lost = replace(settings, account=settings.directory.replace("/dir", "/my-account/none"))
+    client = AcmeClient(settings_of_lost, client_key())
     with pytest.raises(AttemptFailed) as error:
         client.order([DOMAIN])
     assert error.value.failure.code == "ca_unreachable"
     assert client.status(client.order([DOMAIN])) == "pending"
-    assert client.authority.account_url != lost.account
+    assert client.authority.account_url != settings_of_lost.account
 
 
 def test_an_order_of_another_account_is_absent_unless_the_own_account_is_unusable(settings: CaSettings) -> None:
@@ -112,9 +112,9 @@ def test_an_order_of_another_account_is_absent_unless_the_own_account_is_unusabl
         with pytest.raises(AttemptFailed) as error:
             client.status(order)
         assert error.value.failure.code == "internal"
-    lost = AcmeClient(replace(settings, account=f"{account}0"), client_key())
-    assert lost.status(order) == "absent"  # it registered another account
-    assert lost.status(lost.order([DOMAIN])) == "pending"
+    other_client = AcmeClient(replace(settings, account=f"{account}0"), client_key())
+    assert other_client.status(order) == "absent"  # it registered another account
+    assert other_client.status(other_client.order([DOMAIN])) == "pending"
 
 
 def test_jobs_that_wait_for_an_account_follow_at_once_when_there_is_another(

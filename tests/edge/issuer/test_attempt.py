@@ -60,8 +60,8 @@ def test_a_renewal_names_the_replaced_certificate(admin: Client) -> None:
     Issuer(WindowedCa(world)).run()
     first = admin.get(address).json["certificate"]["id"]
     now = clock.seconds()
-    far, past = RenewalWindow(now + 50 * DAY, now + 51 * DAY, 60), RenewalWindow(now - 9, now - 1, 60)
-    ca = WindowedCa(world, far)
+    future, past = RenewalWindow(now + 50 * DAY, now + 51 * DAY, 60), RenewalWindow(now - 9, now - 1, 60)
+    ca = WindowedCa(world, future)
     Issuer(ca, later=70 * DAY).run()  # the fraction of the lifetime has come, and the CA suggests a time before
     second = admin.get(address).json["certificate"]["id"]
     assert second != first

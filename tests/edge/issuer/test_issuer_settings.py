@@ -8,7 +8,7 @@ from edge.issuer import issuer_settings
 from edge.issuer.issuer_settings import DnsSettings, IssuerSettings, TsigKey
 from edge.process.settings import SettingError
 
-LEAST = {"ACME_DIRECTORY": "https://ca.example/dir", "ACME_TERMS_AGREED": "true"}
+REQUIRED = {"ACME_DIRECTORY": "https://ca.example/dir", "ACME_TERMS_AGREED": "true"}
 DNS = {
     "ACME_DNS_ZONE": "ACME.example.com.",
     "ACME_DNS_SERVER": "ns.example.com:5353",
@@ -18,8 +18,8 @@ KEY = TsigKey("updates", b"key")
 
 
 def test_an_issuer_needs_a_directory_and_agreed_terms() -> None:
-    assert issuer_settings.from_environment(LEAST) == IssuerSettings("https://ca.example/dir")
-    assert issuer_settings.is_configured(LEAST)
+    assert issuer_settings.from_environment(REQUIRED) == IssuerSettings("https://ca.example/dir")
+    assert issuer_settings.is_configured(REQUIRED)
     assert not issuer_settings.is_configured({"ACME_DIRECTORY": " "})
 
 
@@ -33,7 +33,7 @@ def test_everything_can_be_set() -> None:
         "ACME_HTTP_PORT": "8080",
         "ACME_OPERATOR": "true",
     }
-    parsed = issuer_settings.from_environment({**LEAST, **DNS, **more})
+    parsed = issuer_settings.from_environment({**REQUIRED, **DNS, **more})
     dns = DnsSettings("acme.example.com", "ns.example.com", 5353, KEY)
     contact, directory = "mailto:ops@example.com", "https://ca.example/dir"
     assert parsed == IssuerSettings(
@@ -89,5 +89,5 @@ def test_a_key_can_lie_in_a_file(tmp_path: Path) -> None:
 )
 def test_an_invalid_setting_is_named(variables: dict[str, str], sentence: str) -> None:
     with pytest.raises(SettingError) as error:
-        issuer_settings.from_environment({**LEAST, **DNS, **variables})
+        issuer_settings.from_environment({**REQUIRED, **DNS, **variables})
     assert str(error.value) == sentence

@@ -48,8 +48,8 @@ def test_a_certificate_of_a_lost_domain_is_revoked_when_the_ca_is_there(admin: C
     address = reserved(admin)
     Issuer(WindowedCa(World())).run()
     id = admin.get(address).json["certificate"]["id"]
-    lost = {"scope": "edge#/revocations", "id": f"{admin.account}/{id}", "body": {}, "revision": 1}
-    dynamodb.do(Write.put(lost))
+    revocation = {"scope": "edge#/revocations", "id": f"{admin.account}/{id}", "body": {}, "revision": 1}
+    dynamodb.do(Write.put(revocation))
     ca = Revocations(is_away=True)
     read_retired(ca).revoke_lost()
     assert len(issued_certificates.find_lost(_EVER)) == 1

@@ -10,7 +10,7 @@ from edge.process.children import Child, Program
 
 def test_a_program_that_cannot_be_started_again_is_tried_until_it_can(tmp_path: Path) -> None:
     async def ask() -> None:
-        program, away = tmp_path / "program", tmp_path / "away"
+        program, moved_program = tmp_path / "program", tmp_path / "away"
         program.write_text("#!/bin/sh\nexec sleep 60\n")
         program.chmod(0o700)
         child = Child(Program("it", [str(program)]))
@@ -18,14 +18,14 @@ def test_a_program_that_cannot_be_started_again_is_tried_until_it_can(tmp_path: 
         try:
             first = child.pid
             assert first
-            program.rename(away)
+            program.rename(moved_program)
             os.kill(first, signal.SIGKILL)
             async with asyncio.timeout(5):
                 while child.pid == first:
                     await asyncio.sleep(0.01)
             await asyncio.sleep(0.4)
             assert child.pid is None
-            away.rename(program)
+            moved_program.rename(program)
             async with asyncio.timeout(5):
                 while child.pid is None:
                     await asyncio.sleep(0.01)

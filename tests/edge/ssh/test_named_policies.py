@@ -148,7 +148,7 @@ def test_a_text_that_is_no_list_of_policies_is_refused(text: str) -> None:
 
 
 def test_a_tunnel_has_at_most_ten_policies() -> None:
-    many = [ids.new("ipp") for _ in range(11)]
-    assert named_policies.parse_policies(",".join([*many[:10], many[0]])) == tuple(many[:10])
+    policy_ids = [ids.new("ipp") for _ in range(11)]
+    assert named_policies.parse_policies(",".join([*policy_ids[:10], policy_ids[0]])) == tuple(policy_ids[:10])
     with pytest.raises(TunnelRefused, match="has more than 10 IP policies"):
-        named_policies.parse_policies(",".join(many))
+        named_policies.parse_policies(",".join(policy_ids))

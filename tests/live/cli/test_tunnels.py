@@ -138,10 +138,10 @@ def test_a_killed_gateway_gets_the_same_name_back(configured_user: User, platfor
                 killed_at = time.monotonic()
                 until(lambda: not listens(int(platform.ports["SSH_PORT"])))
                 until(lambda: listens(int(platform.ports["SSH_PORT"])), within=30)
-                back = time.monotonic()
+                back_at = time.monotonic()
                 codes.clear()
                 until(lambda: "200" in codes, within=30)
-                absent, silent = back - killed_at, time.monotonic() - back
+                absent, silent = back_at - killed_at, time.monotonic() - back_at
                 attempts = sum("Trying again" in line for line in client.stderr_lines[noted:])
                 print(f"Away for {absent:.1f} s and {attempts} attempts, the name for {silent:.1f} s more.")
                 # the wait after so many attempts that failed, or after one more if this connection was a short one

@@ -17,13 +17,13 @@ pytestmark = needs_envoy
 _UPLOAD = 3 << 20
 _HEAD = b"HTTP/1.1 413 Content Too Large\r\nconnection: close\r\ncontent-length: 9\r\n\r\n"
 _OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
-_MANY = b"".join(b"x-%d: 1\r\n" % number for number in range(900))
+_MANY_HEADERS = b"".join(b"x-%d: 1\r\n" % number for number in range(900))
 _ANSWERS = {
     b"/closes": _HEAD + b"too large",
     b"/reads": _HEAD + b"too large",
     b"/hints": b"HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\n\r\n" + _OK,
     b"/trailers": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nsum: 7\r\n\r\n",
-    b"/headers": _OK.replace(b"\r\n", b"\r\n" + _MANY, 1),
+    b"/headers": _OK.replace(b"\r\n", b"\r\n" + _MANY_HEADERS, 1),
 }
 
 

@@ -123,9 +123,9 @@ def test_a_connection_whose_tunnel_is_refused_late_is_ended(tmp_path: Path) -> N
 
 def test_an_account_that_opens_many_tunnels_at_once_keeps_the_store_from_nobody(tmp_path: Path) -> None:
     async def ask(edge: Edge) -> float:
-        many = edge.key("acct_B")
+        attacker_key = edge.key("acct_B")
         async with contextlib.AsyncExitStack() as stack:
-            clients = [await stack.enter_async_context(sign_in(edge, many)) for _ in range(80)]
+            clients = [await stack.enter_async_context(sign_in(edge, attacker_key)) for _ in range(80)]
             opening = [asyncio.create_task(_forward(client, number)) for number, client in enumerate(clients)]
             await asyncio.sleep(0.2)
             start = time.monotonic()

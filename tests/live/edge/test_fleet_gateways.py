@@ -130,9 +130,9 @@ def test_a_group_uses_another_region_only_without_tunnels_of_its_own(platform: P
         upstream(SlowUpstream) as near_port,
         upstream(FarUpstream) as far_port,
         gateways(platform.api, platform.api.local, 1) as (near_gateway,),
-        gateways(platform.api, far_folder, 1, REGION="far") as (far,),
+        gateways(platform.api, far_folder, 1, REGION="far") as (far_gateway,),
     ):
-        connect_group(far.ssh_port, platform.key, far_port)
+        connect_group(far_gateway.ssh_port, platform.key, far_port)
         until(lambda: {name.read() for _ in range(3)} == {b"far\n"})
         download = Download(name, "/slow/40")
         client = connect_group(near_gateway.ssh_port, platform.key, near_port)

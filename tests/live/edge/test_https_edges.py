@@ -111,10 +111,10 @@ def test_an_edge_that_cannot_be_understood_keeps_its_name_closed_and_says_so(edg
     open_route = route(backend(edge, "bkdhr", HttpResponse(body="open\n")))
     served_edge, other = https_edge(edge, "lost", open_route), https_edge(edge, "found", open_route)
     until(lambda: edge.curl("lost") == edge.curl("found") == "open\n")
-    lost = replace(served_edge, revision=2, modules=enabled(), routes=(), error=UNREADABLE)
-    edge.store.keep(lost)
+    unreadable = replace(served_edge, revision=2, modules=enabled(), routes=(), error=UNREADABLE)
+    edge.store.keep(unreadable)
 
-    until(lambda: is_said(edge, lost, "refused"))
+    until(lambda: is_said(edge, unreadable, "refused"))
 
     until(lambda: edge.status("lost") == "000", within=2)
     status = edge.store.status(served_edge)

@@ -220,10 +220,10 @@ def test_byte_tunnels_close_a_connection_before_a_byte(edge: Edge) -> None:
         with connect(port, "127.0.0.2") as before:
             edge.store.keep(replace(policy, rules=Rules(ours, (parse_cidr("::ffff:127.0.0.1"),))))
             until(lambda: not is_greeted(port, "127.0.0.1") and not _reaches(edge, server))
-            accepted = server.accepted
+            count_before = server.accepted
             assert [is_greeted(port, "127.0.0.1", first) for first in (b"", b"hello")] == [False, False]
             assert not any(_reaches(edge, server) for _ in range(5))
-            assert server.accepted == accepted
+            assert server.accepted == count_before
             assert is_greeted(port, "127.0.0.2")
             edge.store.forget(policy)
             until(lambda: not is_greeted(port, "127.0.0.2"))
@@ -232,10 +232,10 @@ def test_byte_tunnels_close_a_connection_before_a_byte(edge: Edge) -> None:
 
 def _reaches(edge: Edge, server: Server) -> bool:
     """Return whether a handshake with the name that passes TLS on reaches the upstream, which does not speak TLS."""
-    accepted = server.accepted
+    count_before = server.accepted
     with contextlib.suppress(OSError), edge.connect("passed"):
         pass
-    return server.accepted > accepted
+    return server.accepted > count_before
 
 
 def _tls_greeting(edge: Edge) -> bytes:
@@ -246,11 +246,11 @@ def _tls_greeting(edge: Edge) -> bytes:
 
 
 @contextlib.contextmanager
-def serving(drawn: Sequence[DrawnModules]) -> Iterator[Sequence[int]]:
+def serving(cases: Sequence[DrawnModules]) -> Iterator[Sequence[int]]:
     """Run an Envoy with a route for each module, and ports for some. Its clients are trusted proxies."""
-    http, *ports = free_ports(1 + min(PORTS, len(drawn)))
-    listeners = [_http_listener(drawn, http)]
-    listeners += [_port_listener(modules, port) for modules, port in zip(drawn, ports, strict=False)]
+    http, *ports = free_ports(1 + min(PORTS, len(cases)))
+    listeners = [_http_listener(cases, http)]
+    listeners += [_port_listener(modules, port) for modules, port in zip(cases, ports, strict=False)]
     with TemporaryDirectory() as folder:
         file = Path(folder, "bootstrap.json")
         file.write_text(json.dumps({"static_resources": {"listeners": listeners}}))
@@ -263,10 +263,10 @@ def serving(drawn: Sequence[DrawnModules]) -> Iterator[Sequence[int]]:
                 envoy.kill()
 
 
-def _http_listener(drawn: Sequence[DrawnModules], port: int) -> Any:
+def _http_listener(cases: Sequence[DrawnModules], port: int) -> Any:
     config = v3.RouteConfiguration(name="all")
     host = config.virtual_hosts.add(name="all", domains=["*"])
-    for number, modules in enumerate(drawn):
+    for number, modules in enumerate(cases):
         route = host.routes.add(
             match=v3.RouteMatch(path=f"/{number}"), direct_response=v3.DirectResponseAction(status=200)
         )

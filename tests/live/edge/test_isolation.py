@@ -137,11 +137,11 @@ def test_a_thousand_names_of_one_account_delay_no_other(edge: Edge, origin: int)
     def to_another() -> float:
         thousand = next(thousands)
         names = (f"many{number}{thousand}.tunnels.localhost" for number in range(1000))
-        many = [ServedTunnel("acct_A", ids.new("tn"), edge.gateway.id, name) for name in names]
-        served_records.put_tunnels(*many)
+        new_tunnels = [ServedTunnel("acct_A", ids.new("tn"), edge.gateway.id, name) for name in names]
+        served_records.put_tunnels(*new_tunnels)
         time.sleep(0.5)
         seconds = seconds_to(edge, "acct_B", f"quick-{thousand}", origin)
-        served_records.remove_tunnels(*many)
+        served_records.remove_tunnels(*new_tunnels)
         return seconds
 
     assert least(to_another, bound=1) < 1

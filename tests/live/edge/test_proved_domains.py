@@ -244,11 +244,11 @@ def test_another_account_has_the_domain_only_while_the_holders_record_is_gone(wo
         return verification
 
     until(lambda: read_proof()["checked_at"] is not None)
-    both = reservation["verification"]["value"], theirs["verification"]["value"]
+    values = reservation["verification"]["value"], theirs["verification"]["value"]
     client = world.opens(DOMAIN)
     until(lambda: world.visit(DOMAIN) != "")
-    assert check_proof(*both) == ("pending", "verified")
-    assert check_proof(both[1]) == ("verified", "lapsed")
+    assert check_proof(*values) == ("pending", "verified")
+    assert check_proof(values[1]) == ("verified", "lapsed")
     until(lambda: world.visit(DOMAIN) == "", within=5)
     assert client.wait(within=5) == 1
     assert world.events(reservation["id"])[-1] == ("lapsed", "edge")

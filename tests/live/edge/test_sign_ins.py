@@ -140,7 +140,7 @@ def test_a_user_certificate_of_an_authority_signs_in(edge: Edge, authority: Key)
     edge.ssh(certify(edge, authority), "-R", "certified:80:localhost:1").wait_for("https://certified.tunnels.localhost")
 
 
-REFUSED = {
+REFUSALS = {
     "other:80:localhost:1": "does not permit other.tunnels.localhost",
     "app.example.com:80:localhost:1": "does not permit app.example.com",
     "80:localhost:1": "permits no random name",
@@ -166,7 +166,7 @@ def test_a_certificate_binds_only_what_its_rules_permit(edge: Edge, admin: Clien
     assert grant.acl == tuple(rules.split(","))
     edge.ssh(key, "-R", "demo:80:localhost:1").wait_for("https://demo.tunnels.localhost")
     edge.ssh(key, "-R", "region=eu:80:localhost:1").wait_for("is online with region=eu")
-    for forward, sentence in REFUSED.items():
+    for forward, sentence in REFUSALS.items():
         edge.ssh(key, "-R", forward).wait_for(f"The ACL of {certificate['id']} {sentence}")
 
 
@@ -263,9 +263,9 @@ def test_a_flood_of_half_open_sign_ins_keeps_nobody_out_for_longer_than_two_seco
 
 
 def _seconds_to_a_tunnel(edge: Edge, key: Key) -> float:
-    began = time.monotonic()
+    start = time.monotonic()
     while True:
         client = edge.ssh(key, "-R", "good:80:localhost:1", terminal="-T")
         until(lambda client=client: bool(client.lines) or client.is_over, within=20)  # type: ignore[misc]
         if any("is online" in line for line in client.lines):
-            return time.monotonic() - began
+            return time.monotonic() - start

@@ -333,9 +333,9 @@ def test_a_tunnel_outlives_a_short_absence_of_the_store(tmp_path: Path) -> None:
         client.wait_for("is online")
         edge.store.is_away = True
         time.sleep(1.5)
-        back = time.time()
+        back_at = time.time()
         edge.store.is_away = False
-        until(lambda: edge.store.up[edge.gateway.id].lease > back + 3)
+        until(lambda: edge.store.up[edge.gateway.id].lease > back_at + 3)
 
         assert client.lines[1:] == [forwarding.advise_reservation("kept.tunnels.localhost")]
         assert len(edge.store.online) == 1

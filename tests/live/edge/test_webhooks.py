@@ -155,8 +155,8 @@ def attempts() -> Iterator[tuple[str, int, bytes, str]]:
     )
     chunk = b"%x\r\n%b\r\n0\r\n%b: %b\r\n\r\n" % (len(BODY), BODY, name.encode(), value)
     yield "a signature in a trailer", 403, trailer + chunk, "POST"
-    both = b"POST /GITHUB HTTP/1.1\r\nhost: HOST\r\ncontent-length: 0\r\ntransfer-encoding: chunked\r\n"
-    yield "two framings", 400, both + module_site.encode(empty) + b"\r\n" + chunk, "POST"
+    two_framings = b"POST /GITHUB HTTP/1.1\r\nhost: HOST\r\ncontent-length: 0\r\ntransfer-encoding: chunked\r\n"
+    yield "two framings", 400, two_framings + module_site.encode(empty) + b"\r\n" + chunk, "POST"
 
 
 def test_no_attempt_passes(site: Site) -> None:

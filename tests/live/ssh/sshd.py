@@ -92,18 +92,18 @@ class Sshd:
         """Let the certificates of an authority in, by authorized_keys."""
         _append(self.folder / "authorized_keys", f"cert-authority {authority['public_key']}")
 
-    def login(self, signed: Signed, *command: str) -> Login:
+    def login(self, identity: Signed, *command: str) -> Login:
         """Log in as the user who runs the tests. Options of `ssh` may stand before the command."""
-        certificate, log = self.folder / signed.certificate["id"], self.folder / "log"
-        certificate.write_text(signed.certificate["certificate"] + "\n")
+        certificate, log = self.folder / identity.certificate["id"], self.folder / "log"
+        certificate.write_text(identity.certificate["certificate"] + "\n")
         options = [f"-o{option}" for option in (*_OPTIONS, f"CertificateFile={certificate}")]
-        target = ["-F", "none", "-i", str(signed.key.private), *options, "-p", str(self.port), f"{USER}@{HOST}"]
+        target = ["-F", "none", "-i", str(identity.key.private), *options, "-p", str(self.port), f"{USER}@{HOST}"]
         logged = log.stat().st_size
-        ended = subprocess.run(
+        result = subprocess.run(
             ["ssh", *target, *command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30
         )
         reasons = filter(_REASON.match, log.read_bytes()[logged:].decode().splitlines())
-        return Login(ended.returncode, ended.stdout, ended.stderr, "\n".join(reasons))
+        return Login(result.returncode, result.stdout, result.stderr, "\n".join(reasons))
 
 
 @contextmanager

@@ -29,12 +29,12 @@ def list_certificates(api: Served, certificate: str, folder: Path) -> list[str]:
     assert len(lines) == len(parts)
     settings = {"BASE_URL": api.base_url, "API_KEY": api.token}
     (folder / "bob.json").write_text(json.dumps({"id": certificate}))
-    done = subprocess.run(
+    result = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", "\n".join(lines)],
         cwd=folder, env={"PATH": os.environ["PATH"], **settings}, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return [line.split("\t")[2] for line in done.stdout.splitlines()]
+    assert result.returncode == 0, result.stderr
+    return [line.split("\t")[2] for line in result.stdout.splitlines()]
 
 
 def admin_bot(api: Served, account: str) -> str:
@@ -51,12 +51,12 @@ def test_what_a_thief_had_signed_is_found_behind_newer_events_of_who_deleted_it(
     api = served.newcomer()
     owner = api.client()
     authority = owner.create("/ssh_certificate_authorities", {})["id"]
-    signed = [
+    certificate_ids = [
         owner.create(USERS, {"ssh_certificate_authority_id": authority, "public_key": public_key()})["id"]
         for _ in range(3)
     ]
     colleague = admin_bot(api, owner.get("/me").json["account"])
     token = owner.create("/api_keys", {"owner_id": colleague})["token"]
-    assert owner.with_token(token).delete(f"{USERS}/{signed[0]}").status == 204
+    assert owner.with_token(token).delete(f"{USERS}/{certificate_ids[0]}").status == 204
     bury(api, token, 525)  # more than one page picks from
-    assert list_certificates(api, signed[0], tmp_path) == signed[::-1]
+    assert list_certificates(api, certificate_ids[0], tmp_path) == certificate_ids[::-1]

@@ -33,8 +33,10 @@ def test_every_field_of_the_response_stands_in_the_certificate(sign: Sign, autho
 
 
 def test_times_of_any_offset_and_fraction_stand_in_the_certificate_as_whole_seconds_of_utc(sign: Sign) -> None:
-    signed = sign(valid_after="2030-01-01T00:30:00.999+02:00", valid_until="2030-06-01T00:00:00.001-11:30")
-    assert Certificate.of(signed.certificate["certificate"]).valid == "from 2029-12-31T22:30:00 to 2030-06-01T11:30:00"
+    identity = sign(valid_after="2030-01-01T00:30:00.999+02:00", valid_until="2030-06-01T00:00:00.001-11:30")
+    assert (
+        Certificate.of(identity.certificate["certificate"]).valid == "from 2029-12-31T22:30:00 to 2030-06-01T11:30:00"
+    )
 
 
 def test_what_is_not_asked_for_has_its_default_in_the_certificate(
@@ -54,7 +56,7 @@ def test_what_is_not_asked_for_has_its_default_in_the_certificate(
 def test_the_largest_certificate_that_can_be_asked_for_still_lets_in(
     server: Sshd, sign: Sign, authorities: dict[str, Any]
 ) -> None:
-    signed = sign(
+    identity = sign(
         principals=[*(f"{number:0255}" for number in range(255)), USER],
         critical_options={
             "force-command": f"echo in #{'x' * (16 * 1024 - 9)}",
@@ -62,9 +64,9 @@ def test_the_largest_certificate_that_can_be_asked_for_still_lets_in(
         },
         extensions={f"{'x' * 240}{number:03}@example.com": "y" * 1024 for number in range(32)},
     )
-    read = Certificate.of(signed.certificate["certificate"])
-    assert read == Certificate.promised(signed.certificate, authorities["ed25519"], serial=read.serial)
-    assert server.login(signed, "echo asked") == accepted("in\n")
+    read = Certificate.of(identity.certificate["certificate"])
+    assert read == Certificate.promised(identity.certificate, authorities["ed25519"], serial=read.serial)
+    assert server.login(identity, "echo asked") == accepted("in\n")
 
 
 def test_extensions_with_values_that_the_server_cannot_read_are_not_signed(

@@ -57,9 +57,11 @@ def yaml_of(title: str) -> Any:
 def run(script: str, folder: Path, settings: Mapping[str, str]) -> str:
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), **settings}
     command = ["bash", "-euc", script]  # without pipefail, as runners of pipelines do
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    result = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 def settings(admin: Client) -> dict[str, str]:
@@ -139,8 +141,8 @@ def test_a_certificate_and_a_login(api: tuple[Client, Issuer], server: Sshd, tmp
     run(script, tmp_path, environment)
     pair = keygen.KeyPair(tmp_path / "id")
     certificate = (tmp_path / "id-cert.pub").read_text().strip()
-    signed = Signed(pair, {"id": "exchanged", "certificate": certificate})
-    assert server.login(signed, "echo in") == accepted("in\n")
+    identity = Signed(pair, {"id": "exchanged", "certificate": certificate})
+    assert server.login(identity, "echo in") == accepted("in\n")
     soon = clock.rfc3339(clock.at(clock.seconds() + 4))
     request = {"ssh_certificate_authority_id": authority["id"], "public_key": pair.public, "principals": [USER]}
     token = issuer.token(credential)
@@ -196,5 +198,5 @@ def test_a_published_client_of_oauth(api: tuple[Client, Issuer]) -> None:
     recipe = "".join(indent("Clients of OAuth")).replace("session.get(", "answer = session.get(")
     exec(recipe.replace("https://api.example.com", url).replace("fcred_…", credential), used)
     assert (used["answer"].status_code, "https_edges" in used["answer"].json()) == (200, True)
-    refused = used["session"].get(f"{url}/api_keys", headers={"Service-Version": "2"})
-    assert (refused.status_code, refused.json()["error_code"]) == (403, "forbidden")
+    response = used["session"].get(f"{url}/api_keys", headers={"Service-Version": "2"})
+    assert (response.status_code, response.json()["error_code"]) == (403, "forbidden")

@@ -37,8 +37,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("ETag", self.server.tag)
         self.send_header("Content-Length", "0" if is_known else str(len(self.server.content)))
         self.end_headers()
-        sent = self.server.content[: len(self.server.content) - self.server.cut]
-        self.wfile.write(b"" if is_known else sent)
+        content = self.server.content[: len(self.server.content) - self.server.cut]
+        self.wfile.write(b"" if is_known else content)
 
     def log_message(self, *_: object) -> None: ...
 
@@ -85,9 +85,9 @@ def test_nothing_else_is_put_in_place_and_a_good_list_is_afterwards(
 ) -> None:
     fetch(tmp_path, service)
     service.status, service.content, service.tag = status, content, '"2"'
-    refused = fetch(tmp_path, service)
-    assert refused.returncode == 1
-    assert refused.stderr.startswith("fetch-krl: ")
+    result = fetch(tmp_path, service)
+    assert result.returncode == 1
+    assert result.stderr.startswith("fetch-krl: ")
     assert (tmp_path / "revoked").read_bytes() == EMPTY
     service.status, service.content = 200, FULL
     assert fetch(tmp_path, service).returncode == 0
@@ -109,7 +109,7 @@ def test_an_answer_that_breaks_off_is_not_put_in_place_though_it_is_a_valid_list
 def test_the_list_stays_while_the_service_is_away(tmp_path: Path, service: Service) -> None:
     fetch(tmp_path, service)
     service.server_close()
-    away = fetch(tmp_path, service)
-    assert away.returncode == 1
-    assert "no answer" in away.stderr
+    result = fetch(tmp_path, service)
+    assert result.returncode == 1
+    assert "no answer" in result.stderr
     assert (tmp_path / "revoked").read_bytes() == EMPTY

@@ -9,7 +9,7 @@ from tests.live.ssh.keygen import Certificate
 from tests.live.ssh.sshd import Sshd, accepted
 
 # Each type signs another; that `ssh-keygen` reads all pairs is tried where certificates are created.
-SIGNED = [
+COMBINATIONS = [
     ("rsa", "ecdsa"),
     ("ecdsa", "ed25519"),
     ("ed25519", "rsa"),
@@ -18,11 +18,11 @@ SIGNED = [
 ]
 
 
-@pytest.mark.parametrize(("key", "authority"), SIGNED)
+@pytest.mark.parametrize(("key", "authority"), COMBINATIONS)
 def test_a_key_of_any_type_signed_by_an_authority_of_any_type_lets_in(
     server: Sshd, sign: Sign, authorities: dict[str, Any], key: str, authority: str
 ) -> None:
-    signed = sign(key=key, authority=authority)
-    read = Certificate.of(signed.certificate["certificate"])
-    assert read == Certificate.promised(signed.certificate, authorities[authority], serial=read.serial)
-    assert server.login(signed, "echo in") == accepted("in\n")
+    identity = sign(key=key, authority=authority)
+    read = Certificate.of(identity.certificate["certificate"])
+    assert read == Certificate.promised(identity.certificate, authorities[authority], serial=read.serial)
+    assert server.login(identity, "echo in") == accepted("in\n")

@@ -53,45 +53,45 @@ def test_a_certificate_without_principals_lets_unnamed_users_in_where_authorized
     server: Sshd, sign: Sign, own_authority: Any
 ) -> None:
     server.authorize(own_authority)
-    signed = sign(principals=[], ssh_certificate_authority_id=own_authority["id"])
+    identity = sign(principals=[], ssh_certificate_authority_id=own_authority["id"])
     # From 10.3 on no principals match no user.
-    assert server.login(signed, "echo in").output == ("in\n" if keygen.version() < (10, 3) else "")
+    assert server.login(identity, "echo in").output == ("in\n" if keygen.version() < (10, 3) else "")
 
 
 def test_a_certificate_of_an_authority_that_the_server_does_not_trust_is_refused(
     server: Sshd, sign: Sign, own_authority: Any
 ) -> None:
-    signed = sign(ssh_certificate_authority_id=own_authority["id"])
-    assert server.login(signed, "echo in") == UNTRUSTED
+    identity = sign(ssh_certificate_authority_id=own_authority["id"])
+    assert server.login(identity, "echo in") == UNTRUSTED
 
 
 def test_a_certificate_outlives_its_authority(http: Client, server: Sshd, sign: Sign, own_authority: Any) -> None:
     server.trust(own_authority)
-    signed = sign(ssh_certificate_authority_id=own_authority["id"])
+    identity = sign(ssh_certificate_authority_id=own_authority["id"])
     assert http.delete(f"/ssh_certificate_authorities/{own_authority['id']}").status == 204
     assert http.get(f"/ssh_certificate_authorities/{own_authority['id']}").status == 404
-    assert http.get(f"/ssh_user_certificates/{signed.certificate['id']}").json == signed.certificate
-    assert server.login(signed, "echo in") == accepted("in\n")
+    assert http.get(f"/ssh_user_certificates/{identity.certificate['id']}").json == identity.certificate
+    assert server.login(identity, "echo in") == accepted("in\n")
 
 
 def test_a_certificate_is_accepted_from_valid_after_until_valid_until(server: Sshd, sign: Sign) -> None:
-    signed, ends = sign(valid_after=in_seconds(3), valid_until=in_seconds(5)), list[Login]()
+    identity, logins = sign(valid_after=in_seconds(3), valid_until=in_seconds(5)), list[Login]()
     deadline = datetime.now(UTC) + timedelta(seconds=30)
-    while EXPIRED not in ends and datetime.now(UTC) < deadline:
-        ends.append(server.login(signed, "true"))
+    while EXPIRED not in logins and datetime.now(UTC) < deadline:
+        logins.append(server.login(identity, "true"))
         time.sleep(0.1)
-    assert [end for end, _ in groupby(ends)] == [NOT_YET_VALID, accepted(""), EXPIRED]
+    assert [end for end, _ in groupby(logins)] == [NOT_YET_VALID, accepted(""), EXPIRED]
 
 
 def test_a_certificate_may_be_valid_from_the_first_to_the_last_second_there_is(server: Sshd, sign: Sign) -> None:
-    signed = sign(valid_after="1970-01-01T00:00:00Z", valid_until="9999-12-31T23:59:59Z")
-    assert server.login(signed, "echo in") == accepted("in\n")
+    identity = sign(valid_after="1970-01-01T00:00:00Z", valid_until="9999-12-31T23:59:59Z")
+    assert server.login(identity, "echo in") == accepted("in\n")
 
 
 @pytest.mark.parametrize("networks", ["127.0.0.1", "2001:DB8::/32,10.0.0.0/8,127.0.0.0/8"])
 def test_a_certificate_is_accepted_from_inside_its_source_address(server: Sshd, sign: Sign, networks: str) -> None:
-    signed = sign(critical_options={"source-address": networks})
-    assert server.login(signed, "echo in") == accepted("in\n")
+    identity = sign(critical_options={"source-address": networks})
+    assert server.login(identity, "echo in") == accepted("in\n")
 
 
 @pytest.mark.parametrize("networks", ["::/0", "2001:db8::/32,127.0.0.2/31"])
@@ -103,8 +103,8 @@ def test_a_certificate_is_refused_from_outside_its_source_address(server: Sshd, 
 def test_a_certificate_with_a_forced_command_runs_that_command_only(
     server: Sshd, sign: Sign, command: list[str]
 ) -> None:
-    signed = sign(critical_options={"force-command": "echo 'forced: ü'; echo twice"})
-    assert server.login(signed, *command) == accepted("forced: ü\ntwice\n")
+    identity = sign(critical_options={"force-command": "echo 'forced: ü'; echo twice"})
+    assert server.login(identity, *command) == accepted("forced: ü\ntwice\n")
 
 
 def test_both_critical_options_hold_together(server: Sshd, sign: Sign) -> None:
@@ -116,15 +116,15 @@ def test_both_critical_options_hold_together(server: Sshd, sign: Sign) -> None:
 
 
 def test_without_permit_pty_no_terminal_is_given(server: Sshd, sign: Sign) -> None:
-    signed = sign(extensions={"permit-user-rc": ""})
-    assert server.login(signed, "-tt", "tty") == Login(255, "", "PTY allocation request failed on channel 0\n", "")
-    assert server.login(signed, "echo in") == accepted("in\n")
+    identity = sign(extensions={"permit-user-rc": ""})
+    assert server.login(identity, "-tt", "tty") == Login(255, "", "PTY allocation request failed on channel 0\n", "")
+    assert server.login(identity, "echo in") == accepted("in\n")
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root's sshd can hand a terminal over")
 def test_with_permit_pty_a_terminal_is_given(server: Sshd, sign: Sign) -> None:
-    for signed in (sign(), sign(extensions={}), sign(extensions={"permit-pty": ""})):
-        assert server.login(signed, "-tt", "tty").output.startswith("/dev/")
+    for identity in (sign(), sign(extensions={}), sign(extensions={"permit-pty": ""})):
+        assert server.login(identity, "-tt", "tty").output.startswith("/dev/")
 
 
 def test_ports_are_forwarded_only_with_permit_port_forwarding(server: Sshd, sign: Sign) -> None:

@@ -46,8 +46,8 @@ def line(key: PrivateKey) -> str:
     return keys.authorized_key(key.public_key())
 
 
-def revocations(*certificates: Revoked, lost: KeyPair | None = None) -> bytes:
-    fingerprints = [public_keys.digest(public_keys.fingerprint(lost.public))] if lost else []
+def revocations(*certificates: Revoked, lost_pair: KeyPair | None = None) -> bytes:
+    fingerprints = [public_keys.digest(public_keys.fingerprint(lost_pair.public))] if lost_pair else []
     return krl.make(version=1, generated=NOW, certificates=certificates, fingerprints=fingerprints)
 
 
@@ -86,9 +86,9 @@ def test_a_certificate_lets_in_until_the_list_revokes_it(
 def test_a_lost_key_lets_nobody_in_whichever_authority_certified_it(
     server: Sshd, laptops: tuple[KeyPair, KeyPair]
 ) -> None:
-    lost, other_laptop = laptops
-    certificates = [sign(lost, OLD, 1), sign(lost, NEW, 2), sign(other_laptop, OLD, 3)]
-    assert logins(server, revocations(lost=lost), *certificates) == [REFUSED, REFUSED, accepted("in\n")]
+    lost_laptop, other_laptop = laptops
+    certificates = [sign(lost_laptop, OLD, 1), sign(lost_laptop, NEW, 2), sign(other_laptop, OLD, 3)]
+    assert logins(server, revocations(lost_pair=lost_laptop), *certificates) == [REFUSED, REFUSED, accepted("in\n")]
 
 
 def test_one_list_serves_two_authorities_during_a_rotation(server: Sshd, laptops: tuple[KeyPair, KeyPair]) -> None:

@@ -121,16 +121,16 @@ def test_what_only_envoy_has_stays_until_the_catalog_is_complete() -> None:
 def test_no_listener_is_sent_or_removed_until_all_are_known() -> None:
     catalog = build_catalog(Key("listener", "https"), Key("listener", "same"), Key("cluster", "a"))
     catalog.has_all_listeners = False
-    new, back = Stream(catalog), Stream(catalog)
+    new, returning = Stream(catalog), Stream(catalog)
     new.receive(asks("listener"))
-    back.receive(asks("listener", initial_resource_versions={"https": "earlier", "gone": "1"}))
-    back.receive(asks("cluster"))
+    returning.receive(asks("listener", initial_resource_versions={"https": "earlier", "gone": "1"}))
+    returning.receive(asks("cluster"))
     changes = catalog.apply({Key("listener", "https"): messages.encode(Key("listener", "https"), {"name": "whole"})})
-    for stream in (new, back):
+    for stream in (new, returning):
         stream.enqueue(changes)
-    assert (list_responses(new), new.is_idle, list_responses(back)) == ([], True, [("1", ["a"], [])])
+    assert (list_responses(new), new.is_idle, list_responses(returning)) == ([], True, [("1", ["a"], [])])
     catalog.has_all_listeners = True
-    for stream in (new, back):
+    for stream in (new, returning):
         stream.enqueue_listeners()
-    ((_, of_new, _),), ((_, of_back, removals),) = list_responses(new), list_responses(back)
+    ((_, of_new, _),), ((_, of_back, removals),) = list_responses(new), list_responses(returning)
     assert (sorted(of_new), sorted(of_back), removals) == (["https", "same"], ["https", "same"], ["gone"])

@@ -71,8 +71,8 @@ def test_each_listener_of_bytes_refuses_blocked_networks_in_a_part_of_its_own() 
     ],
 )
 def test_requests_for_banned_hosts_are_refused(banned: str, host: str, is_refused: bool) -> None:
-    many = [f"{number:03}{'sk' * 100}.example" for number in range(40)]  # with nothing in common that RE2 joins
-    for rule in blocking.build_rules([], [*many[:20], banned, *many[20:]]):
+    banned_hosts = [f"{number:03}{'sk' * 100}.example" for number in range(40)]  # with nothing in common that RE2 joins
+    for rule in blocking.build_rules([], [*banned_hosts[:20], banned, *banned_hosts[20:]]):
         rules = messages.decode(rule)["typed_config"]["rules"]
         (policy,) = rules["policies"].values()
         matchers = [

@@ -49,12 +49,12 @@ def test_each_request_of_http_1_counts_and_each_connection_of_what_else_there_is
     meter, observer = Meter(), Observer()
     sizes = {True: 0, False: 0}
     for connection in connections:
-        counted = MeteredConnection(meter, observer)
+        metered = MeteredConnection(meter, observer)
         for data in connection:
             is_answer = data.startswith((b"HTTP/", b"\0"))
-            (counted.on_response if is_answer else counted.on_request)(data)
+            (metered.on_response if is_answer else metered.on_request)(data)
             sizes[is_answer] += len(data)
-        counted.on_close()
+        metered.on_close()
     assert meter.usage() == Traffic(sizes[False], sizes[True], requests)
     assert observer.chunks == [data for connection in connections for data in [*connection, b"closed"]]
 

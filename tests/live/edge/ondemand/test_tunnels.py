@@ -74,8 +74,8 @@ def test_a_tunnel_that_does_not_answer_has_another_page_than_an_edge(table: Tabl
     table.records.gateways["gw-2"] = Gateway("gw-2", "127.0.0.1", free_port())
     plan = table.tunnel(name)
     assert plan.site
-    away = replace(plan.site, tunnel=replace(plan.site.tunnel, gateway="gw-2"))
-    table.serve(replace(plan, site=away))
+    site_elsewhere = replace(plan.site, tunnel=replace(plan.site.tunnel, gateway="gw-2"))
+    table.serve(replace(plan, site=site_elsewhere))
     assert table.visit(name) == (502, pages.NO_ANSWER)
 
 

@@ -23,7 +23,7 @@ from edge.process import log
 from edge.serving import special_plans
 from edge.serving.special_plans import SpecialPlans
 from edge.serving.special_serving import SpecialServing
-from edge.store.records import Unavailable, Undecodable
+from edge.store.records import AccountHosts, Unavailable, Undecodable
 
 
 class ItemReader(Protocol):
@@ -60,7 +60,7 @@ class Shared:
     reader: ItemReader
     serving: SpecialServing
     publisher: Publisher
-    list_hosts: Callable[[str], frozenset[str]]
+    list_hosts: Callable[[str], AccountHosts]
     run: Callable[..., Awaitable[Any]]
     service: Callable[[], Service]
     gateway_users: GatewayUsers = field(default_factory=GatewayUsers)
@@ -93,7 +93,7 @@ class SpecialAccount:
         self._records: AccountRecords | None = None
         self._read_ids: frozenset[str] = frozenset()  # ids of the edges and tunnels in `_records`
         self._closed: frozenset[str] = frozenset()  # ids of entries with unread records: their hosts are closed
-        self._all_hosts: frozenset[str] = frozenset()  # all hosts, read only if a special name is a wildcard
+        self._all_hosts = AccountHosts()  # read only if a special name is a wildcard
         self._clusters: list[Resource] = []
         self._requirements: Mapping[str, str] = {}  # by HTTPS host: its handshake requirement
         self._work, self._failed = _Work(), _Work()
@@ -236,7 +236,8 @@ class SpecialAccount:
             self._all_hosts = await shared.run(shared.list_hosts, self.account)
         self._records, self._read_ids = known, had | more
         self._closed = ids - self._read_ids
-        shared.gateway_users.put(self.account, gateway_users.list_gateways(self._records) if self._records else ())
+        used = gateway_users.list_gateways(self._records) if self._records else frozenset[str]()
+        shared.gateway_users.put(self.account, used | self._all_hosts.gateways)
 
     async def _read_entries(
         self, ids: Sequence[str], known: AccountRecords | None
@@ -275,7 +276,7 @@ class SpecialAccount:
         records = self._records or AccountRecords(self.account, frozenset())
         service = shared.service()
         read = [it for id, it in self._handled.items() if id in self._read_ids]
-        plans = special_plans.make_plans(read, records, service, self._all_hosts, self._list_closed())
+        plans = special_plans.make_plans(read, records, service, self._all_hosts.hosts, self._list_closed())
         view = AccountView(records, service)
         clusters, former = shared.serving.build_clusters(plans, view), self._clusters
         if clusters != former:

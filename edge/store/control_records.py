@@ -14,7 +14,7 @@ from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.sign_in import managed_apps, signing_keys
 from chalicelib.model.tls import challenge_records
 from chalicelib.model.tls.challenge_records import PendingChallenge
-from chalicelib.model.tunnels import ends, gateways, online_tunnels
+from chalicelib.model.tunnels import ends, gateways, online_tunnels, tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.records import items, table
@@ -22,6 +22,7 @@ from chalicelib.storage.records.change_log import ItemKey
 from edge.link.authority import Authority
 from edge.process import log
 from edge.store import link_authority as sign_in_pairs
+from edge.store.records import AccountHosts
 
 
 class ControlRecords:
@@ -70,7 +71,7 @@ class ControlRecords:
         """
         return special_names.read(owners)
 
-    def list_hosts(self, account: str) -> frozenset[str]:
+    def list_hosts(self, account: str) -> AccountHosts:
         """Return the hosts of an account's HTTPS and TLS edges, and the names of its online tunnels."""
         edges = (
             it
@@ -78,7 +79,9 @@ class ControlRecords:
             for it in table.read_all(items.scope(account, kind.path))
         )
         hosts = {hostport.removesuffix(":443") for it in edges for hostport in listed_edges.hostports(it)}
-        return frozenset(hosts | {ends.host_name(it) for it in online_tunnels.list_online(account)} - {""})
+        stored = online_tunnels.list_stored(account)
+        names = {ends.host_name(it) for it in online_tunnels.keep_online(stored)} - {""}
+        return AccountHosts(frozenset(hosts | names), frozenset(map(tunnels.gateway_of, stored)))
 
     def end_tunnel(self, tunnel: ServedTunnel, gateway: Gateway) -> bool:
         """End a tunnel of an ended gateway, with one audit event. Return False if another process has ended it."""

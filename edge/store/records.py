@@ -1,4 +1,4 @@
-"""Grants, tunnels to open, and the errors of the store."""
+"""Grants, tunnels to open, the hosts of an account, and the errors of the store."""
 
 from dataclasses import dataclass, replace
 
@@ -127,3 +127,14 @@ class Successor:
     tunnel: ServedTunnel
     credential: str
     gateway: Gateway
+
+
+@dataclass(frozen=True)
+class AccountHosts:
+    """The hosts of an account's edges and online tunnels.
+
+    `gateways` are the ids of the gateways of all its tunnels. A change of such a gateway can change the hosts.
+    """
+
+    hosts: frozenset[str] = frozenset()
+    gateways: frozenset[str] = frozenset()

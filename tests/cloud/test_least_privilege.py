@@ -208,7 +208,7 @@ def _read_edges(admin: Client, edge: store.Store) -> None:
     for kind in ("https", "tcp", "tls"):
         edge_record = admin.create(f"/edges/{kind}", {"hostports": [f"{kind}.example.com:443"]})
         assert _read_records(admin.account, edge_record["id"]).edges
-    assert len(edge.list_hosts(admin.account)) >= 2
+    assert len(edge.list_hosts(admin.account).hosts) >= 2
     entries = edge.list_special_names()
     assert edge.read_special_names(entry.owner for entry in entries) == {entry.owner: entry for entry in entries}
     with pytest.MonkeyPatch.context() as setting:

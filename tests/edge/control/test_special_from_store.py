@@ -218,6 +218,19 @@ def test_normal_names_below_a_special_wildcard_need_no_client_certificate(host: 
     assert host.envoy.names == set()
 
 
+def test_a_special_wildcard_serves_the_name_of_a_tunnel_without_a_live_gateway(host: Host, admin: Client) -> None:
+    admin.create("/edges/https", mutual(admin, "*.team"))
+    host.start()
+    host.open(admin.account, f"site.team.{DOMAIN}", "https")
+    host.follow()
+    set_lease(GATEWAY.id, -1)
+    host.follow()
+    assert host.envoy.names == {f"*.team.{DOMAIN}"}
+    set_lease(GATEWAY.id, 60)
+    host.follow()
+    assert host.envoy.names == {f"*.team.{DOMAIN}", f"site.team.{DOMAIN}"}
+
+
 def test_an_edge_that_the_list_lacks_is_added_when_a_visitor_requests_its_name(host: Host, admin: Client) -> None:
     body = {"hostports": [f"old.{DOMAIN}:443"], "tls_termination": {"min_version": "1.3"}}
     owner = SpecialOwner(admin.account, admin.create("/edges/https", body)["id"])

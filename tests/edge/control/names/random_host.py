@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 
@@ -34,8 +35,18 @@ Versions = Mapping[str, str | None]
 
 
 @cache
-def reads() -> StoreReads:
-    return StoreReads(4)
+def _build_public(limits: Limits) -> tuple[Settings, tuple[Resource, ...]]:
+    """Return the settings of a host, and the resources that do not depend on records."""
+    settings = Settings(tunnel_domain=D, tcp_ports=PORTS, limits=limits)
+    return settings, https_listener.build_public(settings)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the hosts of a case share: the loop that runs them, and the threads that read."""
+
+    runner: asyncio.Runner
+    reads: StoreReads = field(default_factory=lambda: StoreReads(4))
 
 
 class _Recorded(Discovery):
@@ -63,24 +74,25 @@ class _Names(EnvoyNames):
 class Host:
     """The loaded and special names of one edge host, with `limits`. `service` can be replaced before `replan`."""
 
-    def __init__(self, limits: Limits, service: Service) -> None:
-        settings, self.limits, self.service = Settings(tunnel_domain=D, tcp_ports=PORTS, limits=limits), limits, service
+    def __init__(self, limits: Limits, service: Service, surroundings: Surroundings) -> None:
+        (settings, public), self.surroundings = _build_public(limits), surroundings
+        self.limits, self.service = limits, service
         self.discovery, self.resolver = _Recorded(), NameResolver(D)
-        self.discovery.apply({it.key: it for it in https_listener.build_public(settings)})
+        self.discovery.apply({it.key: it for it in public})
         self._blocked: tuple[list[str], list[str]] | None = None
         self._serving = SpecialServing(settings, "PEM")
         self.sender = Sender(self.discovery, lambda name: self.special.wait_until_settled(name))
         publisher = EnvoyPublisher(self.discovery, self.sender)
         services = lambda: self.service  # noqa: E731
-        run = reads().of_change
+        run = surroundings.reads.of_change
         self.special = SpecialNames(
             STORE, Shared(self.resolver, self._serving, publisher, STORE.list_hosts, run, services), patience=0
         )
         builder = _Names(settings, "PEM", services, lambda: OPERATOR, self.special.carry_over)
         self.plans: dict[str, NamePlan] = {}
         builder.plans = self.plans
-        self.loader = Loader(settings, self.resolver, builder, self.sender, lambda *_: None, reads(), resync_period=1e9)
-        self._runner = asyncio.Runner()
+        others = lambda *_: None, surroundings.reads
+        self.loader = Loader(settings, self.resolver, builder, self.sender, *others, resync_period=1e9)
         self.resolver.refresh_gateways()
         self._run(lambda: self.special.start(lambda _: None))
 
@@ -88,6 +100,15 @@ class Host:
         """Request the certificates of some names, one after the other."""
         for name in names:
             self._do(lambda name=name: self.loader.request([name]))  # type: ignore[misc]
+
+    def begin(self, name: str, seconds: float) -> None:
+        """Request the certificate of a name, but wait only for some seconds."""
+
+        async def wait() -> None:
+            self.loader.request([name])
+            await asyncio.sleep(seconds)
+
+        self._run(wait)
 
     def apply(self, item_keys: Set[ItemKey]) -> None:
         """Handle changed records."""
@@ -130,9 +151,6 @@ class Host:
         secret = listeners.build_secret(name, OPERATOR.chain, OPERATOR.key)
         return self.discovery.catalog.find_value(Name("secret", name)) == secret.encoded
 
-    def close(self) -> None:
-        self._runner.close()
-
     def _do(self, act: Callable[[], None]) -> None:
         """Start some work, and wait until all work is done."""
 
@@ -150,20 +168,17 @@ class Host:
         async def wait() -> None:
             await act()
 
-        self._runner.run(wait())
+        self.surroundings.runner.get_loop().run_until_complete(wait())
 
 
 def find_differences(host: Host, edges: Iterable[str]) -> list[str]:
     """Compare a host with a new host that loads the same names from the records. Return what differs."""
-    fresh = Host(host.limits, host.service)
-    try:
-        loaded = {it.name: it for it in host.loader.loaded}
-        find_account = host.resolver.find_account
-        fresh.load(*(it.name for it in loaded.values() if not it.is_withdrawn or find_account(it.name) == it.account))
-        fresh.read_blocks()
-        return [*_resources(host, fresh), *_names(host, fresh), *_special(host, fresh, edges)]
-    finally:
-        fresh.close()
+    fresh = Host(host.limits, host.service, host.surroundings)
+    loaded = {it.name: it for it in host.loader.loaded}
+    find_account = host.resolver.find_account
+    fresh.load(*(it.name for it in loaded.values() if not it.is_withdrawn or find_account(it.name) == it.account))
+    fresh.read_blocks()
+    return [*_resources(host, fresh), *_names(host, fresh), *_special(host, fresh, edges)]
 
 
 def _resources(host: Host, fresh: Host) -> Iterable[str]:

@@ -269,12 +269,12 @@ class Operator:
     def _ban(self) -> None:
         if self._banned and self._chance.random() < 0.6:
             operator_names.allow_name(self._banned.pop())
-        else:
-            self._banned.append(self._chance.choice((f"*team.{D}", f"z.team.{D}", "*shop*")))
+        elif free := [it for it in (f"*team.{D}", f"z.team.{D}", "*shop*") if it not in self._banned]:
+            self._banned.append(self._chance.choice(free))
             operator_names.ban_name(self._banned[-1])
 
     def _block(self) -> None:
         if self._blocked and self._chance.random() < 0.6:
             networks.unblock_network(self._blocked.pop())
-        else:
-            self._blocked.append(networks.block_network(f"203.0.113.{self._chance.randrange(256)}"))
+        elif (network := f"203.0.113.{self._chance.randrange(256)}/32") not in self._blocked:
+            self._blocked.append(networks.block_network(network))

@@ -69,9 +69,11 @@ class AccountNames:
         """
         return len(self._work.wanted) >= _MAX_WAITING
 
-    def has_name_of(self, domain: str) -> bool:
-        """Return whether a loaded or wanted name is `domain` or below it. A proof of the domain can affect the name."""
-        return any(cold_reads.is_proved_by(it, domain) for it in (*self._plans.names, *self._work.wanted))
+    def is_affected_by_proof(self, item_key: ItemKey) -> bool:
+        """Return whether the record of a proved domain can affect a loaded name, its edge, or a wanted name."""
+        domain = item_key.scope.removeprefix(PROVED)
+        is_wanted = any(cold_reads.is_proved_by(it, domain) for it in self._work.wanted)
+        return is_wanted or self._plans.records.is_affected_by(item_key)
 
     def find_plan(self, edge: str) -> Plan | None:
         """Return the current plan of an edge.
@@ -249,7 +251,7 @@ def find_affected(item_key: ItemKey, every: Mapping[str, AccountNames], gateway_
     if item_key.scope == gateways.GATEWAYS:
         return gateway_users.of(item_key.id)
     if item_key.scope.startswith(PROVED):
-        return [id for id, it in every.items() if it.has_name_of(item_key.scope.removeprefix(PROVED))]
+        return [id for id, it in every.items() if it.is_affected_by_proof(item_key)]
     if item_key.scope.startswith(BASE_NAME):
         return ()  # nothing to do: the log also reports the tunnel, edge or reservation with this base name
     return (item_key.id if item_key.scope == accounts.SCOPE else item_key.scope.partition("#")[0],)

@@ -1,0 +1,23 @@
+"""A loaded name of an edge, after changes that concern another host of the edge."""
+
+import asyncio
+
+from chalicelib.model.serving.account_view import Service
+from chalicelib.storage.records import change_log
+from edge.process.settings import Limits
+from tests.edge.control.names.random_host import PORTS, D, Host, Surroundings, find_differences
+from tests.proving import prove
+from tests.transports import Client
+
+
+def test_a_name_is_planned_again_when_another_account_proves_another_host(admin: Client, stranger: Client) -> None:
+    edge = admin.create("/edges/https", {"hostports": [f"one.{D}:443", "www.shop.example:443"]})["id"]
+    with asyncio.Runner() as runner:
+        host = Host(Limits(), Service(D, PORTS, frozenset({f"*.{D}"})), Surroundings(runner))
+        prove(admin.create("/reserved_domains", {"domain": "*.shop.example"})["id"])
+        host.read_blocks()
+        host.load(f"one.{D}")
+        known = {it.id for it in change_log.since(0)}
+        prove(stranger.create("/reserved_domains", {"domain": "www.shop.example"})["id"])
+        host.apply({key for it in change_log.since(0) if it.id not in known for key in it.item_keys})
+        assert find_differences(host, [edge]) == []

@@ -31,8 +31,8 @@ class MemoryTable:
         return {} if record is None else {"Item": record}
 
     def batch_get_item(self, *, RequestItems: Mapping[str, Any]) -> dict[str, Any]:
-        ((name, wanted),) = RequestItems.items()
-        return {"Responses": {name: [record for key in wanted["Keys"] if (record := self._find(key))]}}
+        ((name, request),) = RequestItems.items()
+        return {"Responses": {name: [record for key in request["Keys"] if (record := self._find(key))]}}
 
     def query(self, **request: Any) -> dict[str, Any]:
         assert not request.keys() & {"IndexName", "ExclusiveStartKey"}
@@ -40,12 +40,14 @@ class MemoryTable:
         values, limit = request["ExpressionAttributeValues"], request.get("Limit")
         partition = self._records.get(values[condition.removeprefix("#scope = ")]["S"], {})
         ids = sorted(partition, reverse=not request["ScanIndexForward"])
-        selected = [it for id in ids if _is_true(condition_of_id, it := partition[id], values)]
-        found = [it for it in selected[:limit] if _is_true(request.get("FilterExpression", ""), it, values)]
+        selected = [record for id in ids if _is_true(condition_of_id, record := partition[id], values)]
+        records = [
+            record for record in selected[:limit] if _is_true(request.get("FilterExpression", ""), record, values)
+        ]
         if names := request.get("ProjectionExpression", "").replace("#", ""):
-            found = [{name: it[name] for name in names.split(", ") if name in it} for it in found]
+            records = [{name: record[name] for name in names.split(", ") if name in record} for record in records]
         assert len(selected) <= (limit or len(selected)), "a second page"
-        return {"Items": found}
+        return {"Items": records}
 
     def put_item(self, **request: Any) -> dict[str, Any]:
         return self._write("Put", request)
@@ -58,7 +60,7 @@ class MemoryTable:
 
     def transact_write_items(self, *, TransactItems: list[Mapping[str, Any]]) -> dict[str, Any]:
         changes, reasons = list[tuple[Record, Record | None]](), list[str]()
-        for ((action, request),) in (it.items() for it in TransactItems):
+        for ((action, request),) in (write.items() for write in TransactItems):
             try:
                 changes.append(self._prepare(action, request))
                 reasons.append("None")
@@ -67,7 +69,7 @@ class MemoryTable:
                     raise
                 reasons.append("ConditionalCheckFailed")
         if len(changes) < len(reasons):
-            details = {"CancellationReasons": [{"Code": it} for it in reasons], "ResponseMetadata": {}}
+            details = {"CancellationReasons": [{"Code": reason} for reason in reasons], "ResponseMetadata": {}}
             _fail("TransactionCanceledException", **details)
         for change in changes:
             self._store(*change)
@@ -131,16 +133,16 @@ def _is_true(condition: str, record: Record, values: Mapping[str, Attribute]) ->
 def _compile(condition: str) -> Callable[[Record, Mapping[str, Attribute]], bool]:
     """Return the function for a condition."""
     text = re.sub(r"(\S+) BETWEEN (\S+) AND (\S+)", r"(\2 <= \1 AND \1 <= \3)", condition)
-    text = re.sub(r"\b(?:AND|OR|NOT)\b|(?<![<>])=(?!=)", lambda found: _WORDS[found[0]], text)
-    text = re.sub(r"#\w+(?:\.#\w+)*", lambda found: f"at(record, {found[0]!r})", text)
-    text = re.sub(r":\w+", lambda found: f"operand(values[{found[0]!r}])", text)
+    text = re.sub(r"\b(?:AND|OR|NOT)\b|(?<![<>])=(?!=)", lambda match: _WORDS[match[0]], text)
+    text = re.sub(r"#\w+(?:\.#\w+)*", lambda match: f"at(record, {match[0]!r})", text)
+    text = re.sub(r":\w+", lambda match: f"operand(values[{match[0]!r}])", text)
     functions: dict[str, Callable[..., Any]] = {
         "at": lambda record, path: _Operand(_find_at(record, path)),
         "operand": _Operand,
-        "attribute_exists": lambda it: it.attribute is not None,
-        "attribute_not_exists": lambda it: it.attribute is None,
-        "begins_with": lambda it, start: isinstance(it.value, str) and it.value.startswith(start.value),
-        "size": lambda it: _Operand({"N": len(it.value)} if it.attribute else None),
+        "attribute_exists": lambda operand: operand.attribute is not None,
+        "attribute_not_exists": lambda operand: operand.attribute is None,
+        "begins_with": lambda operand, start: isinstance(operand.value, str) and operand.value.startswith(start.value),
+        "size": lambda operand: _Operand({"N": len(operand.value)} if operand.attribute else None),
     }
     compiled: Callable[[Record, Mapping[str, Attribute]], bool] = eval(f"lambda record, values: {text}", functions)
     return compiled
@@ -149,8 +151,8 @@ def _compile(condition: str) -> Callable[[Record, Mapping[str, Attribute]], bool
 def _find_at(record: Record, path: str) -> Attribute | None:
     """Return the attribute at a path, for example "#body.#name", or None."""
     name, _, inner = path[1:].partition(".")
-    found = record.get(name)
-    return _find_at(found.get("M", {}), inner) if inner and found else found
+    attribute = record.get(name)
+    return _find_at(attribute.get("M", {}), inner) if inner and attribute else attribute
 
 
 def _update(record: Record, update: str, values: Mapping[str, Attribute]) -> Record:
@@ -171,9 +173,9 @@ def _compute(verb: str, before: Attribute | None, operand: Attribute) -> Attribu
         _fail(_INVALID)
     if "N" in operand:
         return {"N": str(int((before or {"N": 0})["N"]) + int(operand["N"]))}
-    former, given = {*(before or {"SS": ()})["SS"]}, {*operand["SS"]}
-    entries = sorted(former | given if verb == "ADD" else former - given)
-    return {"SS": entries} if entries else None
+    former, entries = {*(before or {"SS": ()})["SS"]}, {*operand["SS"]}
+    entries = former | entries if verb == "ADD" else former - entries
+    return {"SS": sorted(entries)} if entries else None
 
 
 def _replace(record: Record, path: str, value: Attribute | None) -> Record:
@@ -183,8 +185,8 @@ def _replace(record: Record, path: str, value: Attribute | None) -> Record:
         if "M" not in (outer := record.get(name, {})):
             _fail(_INVALID)
         value = {"M": _replace(outer["M"], inner, value)}
-    others = {key: it for key, it in record.items() if key != name}
-    return others if value is None else {**others, name: value}
+    unchanged = {key: attribute for key, attribute in record.items() if key != name}
+    return unchanged if value is None else {**unchanged, name: value}
 
 
 def _fail(code: str, **details: Any) -> NoReturn:

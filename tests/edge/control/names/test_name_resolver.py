@@ -42,16 +42,16 @@ NAME, DEEP, OWN = f"demo.{DOMAIN}", f"x.demo.{DOMAIN}", "shop.example.com"
 
 @pytest.fixture
 def table() -> Store:
-    made = Store("local", DOMAIN)
-    made.announce_gateway(GATEWAY, lease=60)
-    return made
+    store = Store("local", DOMAIN)
+    store.announce_gateway(GATEWAY, lease=60)
+    return store
 
 
 @pytest.fixture
 def resolver(table: Store) -> NameResolver:
-    made = NameResolver(DOMAIN)
-    made.refresh_gateways()
-    return made
+    resolver = NameResolver(DOMAIN)
+    resolver.refresh_gateways()
+    return resolver
 
 
 def open_tunnel(table: Store, client: Client, name: str = NAME, credential: str = "sshcr_1", **labels: str) -> str:
@@ -87,10 +87,10 @@ def reserve(client: Client, domain: str, **fields: object) -> str:
     return id
 
 
-def load(resolver: NameResolver, host: str, known: AccountRecords | None = None) -> AccountRecords:
+def load(resolver: NameResolver, host: str, before: AccountRecords | None = None) -> AccountRecords:
     account = resolver.find_account(host)
     assert account
-    return resolver.read(account, host, known)
+    return resolver.read(account, host, before)
 
 
 def plan(name: str, records: AccountRecords) -> NamePlan:
@@ -115,9 +115,9 @@ def plan(name: str, records: AccountRecords) -> NamePlan:
     ],
 )
 def test_an_unknown_host_takes_one_call_at_most(resolver: NameResolver, host: str, expected: list[str]) -> None:
-    with calls() as made:
+    with calls() as store_calls:
         assert resolver.find_account(host) == ""
-    assert made == expected
+    assert store_calls == expected
 
 
 @pytest.mark.parametrize("domain", [NAME, OWN])
@@ -202,11 +202,11 @@ def test_a_tunnel_follows_the_ip_policies_that_its_client_named(
     assert table.list_tunnels("gw-1") == [tunnel]
     follower = Follower(table.list_changes, time.time())
 
-    def read(known: AccountRecords | None) -> AccountRecords:
-        if known is None:
+    def read(before: AccountRecords | None) -> AccountRecords:
+        if before is None:
             return resolver.read_items(admin.account, [tunnel.id], None)
         return resolver.read_changed(
-            known, {item_key for it in follower.read(time.time()) for item_key in it.item_keys}
+            before, {item_key for it in follower.read(time.time()) for item_key in it.item_keys}
         )
 
     def refusals(records: AccountRecords) -> str:
@@ -273,9 +273,9 @@ def test_a_tunnel_takes_three_calls(resolver: NameResolver, table: Store, admin:
     if is_reserved:
         reserve(admin, NAME)
     tunnel = open_tunnel(table, admin)
-    with calls() as made:
+    with calls() as store_calls:
         records = load(resolver, NAME)
-    assert sorted(made) == ["BatchGetItem", "BatchGetItem", "Query"]
+    assert sorted(store_calls) == ["BatchGetItem", "BatchGetItem", "Query"]
     found = plan(NAME, records)
     assert (found.account, found.certificate, found.site and found.site.tunnel.id) == (
         admin.account,
@@ -293,11 +293,11 @@ def test_an_edge_with_a_certificate_takes_six_calls_and_one_decryption(
     group = admin.create("/backends/tunnel_group", {"labels": {"app": "shop"}})["id"]
     tunnel = open_tunnel(table, admin, "", app="shop")
     edge = create_edge(admin, host, backend=group)
-    with calls() as made:
+    with calls() as store_calls:
         records = load(resolver, host)
         found = plan(host, records)
         pair = resolver.key_pair(found.certificate, records)
-    assert sorted(made) == ["BatchGetItem"] * 3 + ["Decrypt"] + ["Query"] * 3
+    assert sorted(store_calls) == ["BatchGetItem"] * 3 + ["Decrypt"] + ["Query"] * 3
     assert found.edge
     assert (found.edge.edge.id, found.edge.hosts[0].state, found.edge.targets[0].weights) == (
         edge,
@@ -315,14 +315,14 @@ def test_one_more_host_of_a_loaded_account_reads_only_what_it_needs(
 ) -> None:
     other = f"other.{DOMAIN}"
     open_tunnel(table, admin), open_tunnel(table, admin, other)
-    known = load(resolver, NAME)
-    with calls() as made:
-        records = load(resolver, other, known)
-    assert made == ["BatchGetItem", "BatchGetItem"]
+    before = load(resolver, NAME)
+    with calls() as store_calls:
+        records = load(resolver, other, before)
+    assert store_calls == ["BatchGetItem", "BatchGetItem"]
     assert [plan(it, records).is_served for it in (NAME, other)] == [True, True]
-    with calls() as made:
-        assert resolver.keep(records, [NAME]) == known
-    assert made == []
+    with calls() as store_calls:
+        assert resolver.keep(records, [NAME]) == before
+    assert store_calls == []
 
 
 def test_the_longest_proved_domain_decides_whose_a_host_is(
@@ -347,12 +347,12 @@ def test_a_domain_that_another_account_proves_below_a_wildcard_is_lost(
     reserve(admin, "*.example.com")
     create_edge(admin, "*.example.com")
     create_certificate(admin, "*.example.com")
-    known = load(resolver, OWN)
+    before = load(resolver, OWN)
     since = time.time()
     exact = reserve(stranger, OWN)
-    assert read_logged(resolver, known, since) == resolver.resync(known) != known
-    assert not plan(OWN, resolver.resync(known)).is_served
-    lost = resolver.resync(known)
+    assert read_logged(resolver, before, since) == resolver.resync(before) != before
+    assert not plan(OWN, resolver.resync(before)).is_served
+    lost = resolver.resync(before)
     since = time.time()
     prove(exact, "lapsed")
     assert plan(OWN, read_logged(resolver, lost, since)).is_served
@@ -363,8 +363,8 @@ def test_ports_are_read_with_their_reserved_addresses(resolver: NameResolver, ta
     address = admin.create("/reserved_addrs", {"proxy_protocol": True})
     port = address["addr"].rpartition(":")[2]
     tunnel = open_tunnel(table, admin, address["addr"])
-    known = resolver.read_items(admin.account, [tunnel], None)
-    open_port = names.plan_port(port, known, datetime.now(UTC), Service(DOMAIN, range(20000, 30000)))
+    before = resolver.read_items(admin.account, [tunnel], None)
+    open_port = names.plan_port(port, before, datetime.now(UTC), Service(DOMAIN, range(20000, 30000)))
     assert open_port.tunnel
     assert open_port.tunnel.id == tunnel
     edge = admin.create("/edges/tcp", {"hostports": [address["addr"]], "backend": {"backend_id": group}})["id"]
@@ -408,10 +408,10 @@ def test_a_banned_base_name_is_unknown(resolver: NameResolver, admin: Client) ->
     name_bans.lift_name_ban(NAME)
 
 
-def read_logged(resolver: NameResolver, known: AccountRecords, since: float) -> AccountRecords:
+def read_logged(resolver: NameResolver, before: AccountRecords, since: float) -> AccountRecords:
     """Return the records after the logged changes that can affect them."""
     item_keys = {item_key for change in change_log.since(since - 0.001) for item_key in change.item_keys}
-    return resolver.read_changed(known, filter(known.is_affected_by, item_keys))
+    return resolver.read_changed(before, filter(before.is_affected_by, item_keys))
 
 
 Act = Callable[[Store, Client], object]
@@ -474,19 +474,19 @@ def test_after_a_change_the_records_are_those_of_a_full_read(
     open_tunnel(table, admin, "", app="shop")
     create_edge(admin, f"x.team.{DOMAIN}", f"*.team.{DOMAIN}", backend=group)
     open_tunnel(table, admin)
-    known = load(resolver, NAME)
+    before = load(resolver, NAME)
     for host in (f"x.team.{DOMAIN}", f"y.team.{DOMAIN}"):
-        known = load(resolver, host, known)
-    assert known == resolver.resync(known)
+        before = load(resolver, host, before)
+    assert before == resolver.resync(before)
     if change in ("edge added", "reservation added", "certificate added"):
-        known = resolver.read(admin.account, DEEP, known)
+        before = resolver.read(admin.account, DEEP, before)
     since = time.time()
     CHANGES[change](table, admin)
-    with calls() as made:
-        records = read_logged(resolver, known, since)
-    assert len(made) <= 8  # with the four of the log
+    with calls() as store_calls:
+        records = read_logged(resolver, before, since)
+    assert len(store_calls) <= 8  # with the four of the log
     assert records == resolver.resync(records)
-    assert (records == known) is (change == "of another name")
+    assert (records == before) is (change == "of another name")
     operator.main(["resume", admin.account])
     name_bans.lift_name_ban(NAME)
 
@@ -497,41 +497,43 @@ def test_a_resync_reads_all_known_items_in_one_call(resolver: NameResolver, tabl
     group = admin.create("/backends/tunnel_group", {"labels": {"app": "shop"}})["id"]
     open_tunnel(table, admin, "", app="shop")
     create_edge(admin, OWN, backend=group)
-    known = load(resolver, OWN)
-    with calls() as made:
-        assert resolver.resync(known) == known
-    assert sorted(made) == ["BatchGetItem"] + ["Query"] * 3  # the lists: certificates, routes and labelled tunnels
+    before = load(resolver, OWN)
+    with calls() as store_calls:
+        assert resolver.resync(before) == before
+    assert (
+        sorted(store_calls) == ["BatchGetItem"] + ["Query"] * 3
+    )  # the lists: certificates, routes and labelled tunnels
 
 
 def test_a_resync_takes_no_memory_for_values_that_did_not_change(resolver: NameResolver, admin: Client) -> None:
     edge = create_edge(admin, NAME)
     create_edge(admin, DEEP)
-    known = load(resolver, DEEP, load(resolver, NAME))
+    before = load(resolver, DEEP, load(resolver, NAME))
     assert admin.patch(f"/edges/https/{edge}", {"description": "changed"}).status == 200
-    read = resolver.resync(known)
-    replaced = {item_key.id for item_key, it in read.found.items() if it.value is not known.found[item_key].value}
-    assert (replaced, read.found.keys()) == ({edge}, known.found.keys())
+    read = resolver.resync(before)
+    replaced = {item_key.id for item_key, it in read.found.items() if it.value is not before.found[item_key].value}
+    assert (replaced, read.found.keys()) == ({edge}, before.found.keys())
 
 
 def test_a_gateway_that_is_down_takes_its_tunnels_along(resolver: NameResolver, table: Store, admin: Client) -> None:
     open_tunnel(table, admin)
-    known = load(resolver, NAME)
+    before = load(resolver, NAME)
     item_key = ItemKey(gateways.GATEWAYS, "gw-1")
-    assert (resolver.refresh_gateways(), known.is_affected_by(item_key)) == (frozenset(), True)
+    assert (resolver.refresh_gateways(), before.is_affected_by(item_key)) == (frozenset(), True)
     gateways.leave("gw-1")
     assert resolver.refresh_gateways() == {item_key}
-    with calls() as made:
-        records = resolver.read_changed(known, [item_key])
-    assert (made, plan(NAME, records).is_served) == ([], False)
+    with calls() as store_calls:
+        records = resolver.read_changed(before, [item_key])
+    assert (store_calls, plan(NAME, records).is_served) == ([], False)
 
 
 def test_a_name_that_used_a_record_which_is_no_longer_known_is_read_again(
     resolver: NameResolver, table: Store, admin: Client
 ) -> None:
     open_tunnel(table, admin)
-    known, changed = load(resolver, NAME), [ItemKey(gateways.GATEWAYS, "gw-1")]
-    used = {NAME: frozenset({*known.versions, ItemKey("gone", "claim")})}
-    assert resolver.read_changed(known, changed, used) == resolver.read_changed(known, changed) == known
+    before, changed = load(resolver, NAME), [ItemKey(gateways.GATEWAYS, "gw-1")]
+    used = {NAME: frozenset({*before.versions, ItemKey("gone", "claim")})}
+    assert resolver.read_changed(before, changed, used) == resolver.read_changed(before, changed) == before
 
 
 @pytest.mark.parametrize(("port", "draining", "is_changed"), [(1, False, True), (0, True, True), (0, False, False)])
@@ -547,12 +549,12 @@ def test_a_tunnel_of_an_earlier_version_is_read_again_at_the_end_of_its_lease(
     resolver: NameResolver, admin: Client
 ) -> None:
     id = opened(admin.account, name=NAME, lease=60)
-    known = load(resolver, NAME)
+    before = load(resolver, NAME)
     item_key = ItemKey(tunnels.scope(admin.account), id)
-    assert known.list_lapsed(time.time()) == frozenset()
-    assert known.list_lapsed(time.time() + 60) == {item_key}
+    assert before.list_lapsed(time.time()) == frozenset()
+    assert before.list_lapsed(time.time() + 60) == {item_key}
     tunnels.renew_lease(admin.account, id, lease=120)
-    assert resolver.read_changed(known, [item_key]).list_lapsed(time.time() + 60) == frozenset()
+    assert resolver.read_changed(before, [item_key]).list_lapsed(time.time() + 60) == frozenset()
 
 
 def test_a_tunnel_of_its_gateway_has_no_lease_to_follow(resolver: NameResolver, table: Store, admin: Client) -> None:

@@ -66,7 +66,7 @@ class Loader:
         self._suspects = set[ItemKey]()  # the changes among them that the log has not named either
         self._accounts: dict[str, AccountNames] = {}
         self._pending: dict[str, Request] = {}  # names that are being loaded
-        self._outdated: set[str] = set()  # pending names whose account may have changed after it was found
+        self._outdated: set[str] = set()  # pending names whose account may have changed since the search began
         self._searches = Searches(reader, reads, self._domain, lambda account: account in self._accounts)
         self._banned, self._turns = tuple[str, ...](), Turns(self._load, _MAX_SEARCHES)
         self._restored: set[str] = set()  # names that Envoy had when this process started, and that are not loaded yet
@@ -225,17 +225,16 @@ class Loader:
     async def _answer(self, name: str, account: str, outcome: Outcome, pair: KeyPair | None = None) -> None:
         """Answer the visitors of a name who wait for Envoy to receive its secret.
 
-        If the name may have another account since this one was found, search for the account again before a refusal.
+        If the name may have another account since its search began, search for the account again before a refusal.
         """
-        is_outdated = name in self._outdated
-        self._outdated.discard(name)
-        if is_outdated and account and outcome not in ("served", *loading.PASSING):
+        if name in self._outdated and outcome not in ("served", *loading.TEMPORARY_OUTCOMES):
             self._turns.add(name)
             return
+        self._outdated.discard(name)
         pending = self._pending.pop(name)
         self.metrics.on_load(outcome, time.monotonic() - pending.since)
         if name in self._restored:
-            if outcome in loading.PASSING:
+            if outcome in loading.TEMPORARY_OUTCOMES:
                 return  # Envoy still serves the name. Loading is tried again
             self._restored.discard(name)
             self._restore_next()
@@ -247,7 +246,7 @@ class Loader:
             self._unserved.add_unknown(name, account, time.monotonic())
             await self._send_certificates(pending.server_names, account, self._builder.operator_pair())
         else:
-            if outcome not in loading.PASSING:
+            if outcome not in loading.TEMPORARY_OUTCOMES:
                 self._unserved.refused.add(name, account, time.monotonic())
             await self._sender.refuse(pending.server_names | {name})
 

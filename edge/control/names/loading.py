@@ -21,7 +21,8 @@ from edge.serving.order import NameResources, Rejection
 Outcome: TypeAlias = Literal[
     "served", "unserved", "closed", "rejected", "failed", "unavailable", "busy", "host", "account"
 ]
-PASSING: tuple[Outcome, ...] = "unavailable", "busy"  # after these outcomes, the next request loads the name again
+# After these outcomes, the next request loads the name again.
+TEMPORARY_OUTCOMES: tuple[Outcome, ...] = "unavailable", "busy"
 _DRAIN = 120.0  # seconds for which Envoy drains a listener
 Answer: TypeAlias = Callable[[str, str, Outcome, KeyPair | None], Awaitable[None]]
 

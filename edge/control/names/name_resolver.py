@@ -90,12 +90,8 @@ class NameResolver:
         """
         known = self._read([item_key for item_key in records.found if item_key.scope != gateways.GATEWAYS])
         read = account_reads.complete(records.wanted, known, self._tunnel_domain, self._read)
-        same = {item_key: it for item_key, it in records.found.items() if read.get(item_key) == it}
-        return AccountRecords.of(
-            records.wanted,
-            same | {item_key: read[item_key] for item_key in read.keys() - same.keys()},
-            records.rejected,
-        )
+        same = {item_key: former for item_key, former in records.found.items() if read.get(item_key) == former}
+        return AccountRecords.of(records.wanted, {**read, **same}, records.rejected)
 
     def keep(self, records: AccountRecords, names: Iterable[str]) -> AccountRecords:
         """Return only the records that these names use. Reads nothing from the store."""

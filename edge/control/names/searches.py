@@ -11,12 +11,9 @@ from datetime import UTC, datetime
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import AccountView, Service
 from chalicelib.storage.records.change_log import ItemKey
-from edge.control.names.key_changes import KeyChanges
 from edge.control.names.loading import AccountReader
 from edge.control.names.reads import StoreReads
 from edge.link.authority import KeyPair
-
-_MAX_SEARCHES = 3  # attempts to find the account of a name while records that decide about the account change
 
 
 @dataclass(frozen=True)
@@ -43,15 +40,12 @@ class Searches:
 
     async def find(self, name: str) -> Found:
         """Return the account of a name, with its records if they were read. Raises Unavailable."""
-        for _ in range(_MAX_SEARCHES):
-            changed = self._changed[name] = set()
-            try:
-                found = await self._reads.for_visitor(self._read, name)
-            finally:
-                del self._changed[name]
-                self._claims = {account: it for account, it in self._claims.items() if it != name}
-            if found.account or not KeyChanges({it.scope for it in changed}, self._domain).concern(name):
-                break
+        changed = self._changed[name] = set[ItemKey]()
+        try:
+            found = await self._reads.for_visitor(self._read, name)
+        finally:
+            del self._changed[name]
+            self._claims = {account: it for account, it in self._claims.items() if it != name}
         is_stale = found.records and any(map(found.records.is_affected_by, changed))
         return replace(found, records=None) if is_stale else found
 

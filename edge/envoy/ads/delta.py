@@ -7,7 +7,7 @@ the operator, the stream answers Envoy's request with a removal, so that visitor
 """
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -71,7 +71,7 @@ class _Batch:
     """
 
     kind: Kind
-    names: Sequence[str]
+    names: list[str]
     is_first: bool = False
     is_refusal: bool = False
 
@@ -125,11 +125,7 @@ class Stream:
         refusals = [
             secret for secret in secrets if subscription and secret in subscription.names and not self._exists(secret)
         ]
-        if refusals and self._waiting and self._waiting[-1].is_refusal:
-            earlier = self._waiting.pop().names
-            self._waiting.append(_Batch("secret", [*earlier, *refusals], is_refusal=True))
-            self._unanswered.update(Name("secret", secret) for secret in refusals)
-        elif refusals:
+        if refusals:
             self._append(_Batch("secret", refusals, is_refusal=True))
 
     def enqueue_unknown(self) -> None:
@@ -204,7 +200,7 @@ class Stream:
         ]
         if not self._catalog.is_complete:
             different = [name for name in different if self._catalog.version(Name(kind, name)) is not None]
-        for number, batch in enumerate(_split(kind, different, _MAX_SCOPES) or [_Batch(kind, ())]):
+        for number, batch in enumerate(_split(kind, different, _MAX_SCOPES) or [_Batch(kind, [])]):
             self._append(_Batch(kind, batch.names, is_first=number == 0))
 
     def _current_answers(self, kind: Kind) -> list[tuple[Name, Answer]]:
@@ -247,13 +243,16 @@ class Stream:
             batch.kind == "secret"
             and OPERATOR_SECRET in subscription.names.intersection(batch.names) - subscription.accepted
         ):
-            self._append(_Batch("secret", batch.names, is_refusal=True))
+            self._append(_Batch("secret", [*batch.names], is_refusal=True))
         return [(Name(batch.kind, name), Answer(version, error)) for name, version in versions.items()]
 
     def _append(self, batch: _Batch, *, first: bool = False) -> None:
         if batch.kind == "listener" and not self._catalog.has_all_listeners:
             return
-        (self._waiting.appendleft if first else self._waiting.append)(batch)
+        if batch.is_refusal and not first and self._waiting and self._waiting[-1].is_refusal:
+            self._waiting[-1].names.extend(batch.names)
+        else:
+            (self._waiting.appendleft if first else self._waiting.append)(batch)
         self._unanswered.update(Name(batch.kind, name) for name in batch.names)
 
     def _finish(self, batch: _Batch) -> None:
@@ -282,7 +281,7 @@ class Stream:
         return response, versions
 
 
-def _split(kind: Kind, names: Sequence[str], limit: int) -> list[_Batch]:
+def _split(kind: Kind, names: list[str], limit: int) -> list[_Batch]:
     """Return batches of at most `limit` scopes. Resources of any other kind are one batch."""
     size = limit if kind == "scope" else max(1, len(names))
     return [_Batch(kind, names[start : start + size]) for start in range(0, len(names), size)]

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from chalicelib.model.names.base_names import KIND
 from chalicelib.model.serving.account_item_keys import Found as Value
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.tls.tls_certificates import ServedCertificate
@@ -103,20 +102,6 @@ def test_records_that_changed_during_the_search_are_dropped(changed: ItemKey, is
     made = searches(reader := Reader(CERTIFICATE))
     found = asyncio.run(run())
     assert (found.account, found.records is not None) == (A, is_kept)
-
-
-def test_an_unknown_name_is_searched_again_if_its_key_changed() -> None:
-    async def run() -> Found:
-        reader.may_read.clear()
-        search = asyncio.create_task(made.find(NAME))
-        await asyncio.to_thread(reader.is_reading.wait, 5)
-        reader.owner = A
-        made.apply([ItemKey(f"{KIND}#{NAME}", "key")])
-        reader.may_read.set()
-        return await search
-
-    made, reader.owner = searches(reader := Reader()), ""
-    assert (asyncio.run(run()).account, reader.reads["find"]) == (A, 2)
 
 
 def test_two_names_of_an_account_read_its_records_once() -> None:

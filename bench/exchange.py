@@ -15,7 +15,7 @@ _CALLS = 3
 
 
 def measure(setting: Setting) -> Result:
-    with issuer_server.serving() as server:
+    with issuer_server.serve_issuer() as server:
         os.environ["OIDC_ISSUERS"] = f"{server.url}=repository_id"
         issuer = Issuer(server)
         credential = requests.create("/federated_credentials", setting.token, issuer.fields(owner_id=_owner(setting)))

@@ -22,8 +22,8 @@ from chalicelib.operator.keys import issue_key
 from chalicelib.storage.client import aws
 from chalicelib.storage.records import items, table
 from chalicelib.storage.records.items import Item
-from tests.storage.conflicting import conflicting
-from tests.storage.limited import UNITS, limited
+from tests.storage.conflicting import simulate_conflicts
+from tests.storage.limited import UNITS, limit_units
 
 WRITERS, EACH, CERTIFICATES = 32, 4, 1000
 PATH = "/ssh_user_certificates"
@@ -89,9 +89,9 @@ def _threads(setting: Setting) -> Row:
         issue_key(account, user, f"key {number}")
         Change(OPERATOR).put(Item(scope, ids.new("sucrt"), signed.body)).commit()
 
-    with conflicting() as conflicts, ThreadPoolExecutor(WRITERS) as pool:
+    with simulate_conflicts() as conflicts, ThreadPoolExecutor(WRITERS) as pool:
         list(pool.map(write, range(WRITERS)))
-    counted = Counter(made=conflicts.done, conflicts=conflicts.met.total())
+    counted = Counter(made=conflicts.transaction_count, conflicts=conflicts.conflict_counts.total())
     return _row(f"{WRITERS} threads, DynamoDB's rules", counted, each=1)
 
 
@@ -103,7 +103,7 @@ def _row(writers: str, counted: Counter[str], each: int = EACH) -> Row:
 
 def _units(token: str, certificate: Mapping[str, Any]) -> list[Row]:
     """Compare the units of each partition key with the limits, for 1,000 certificates in a second."""
-    with limited() as (spent, _), calls.recording() as trace:
+    with limit_units() as (spent, _), calls.recording() as trace:
         for _ in range(CERTIFICATES):
             requests.create(PATH, token, certificate)
     head = f"{CERTIFICATES:,} certificates of one account in a second"

@@ -8,6 +8,9 @@ def find_violations(page: Chrome, *selectors: str) -> list[str]:
     """Return each violated rule with its first element, of the whole page or of some elements."""
     axe = Axe(page)
     axe.inject()
-    found = axe.run({"include": [[it] for it in selectors]} if selectors else None)
-    assert len(found["passes"]) > 10
-    return [f"{it['impact']} {it['id']}: {it['nodes'][0]['html']}" for it in found["violations"]]
+    report = axe.run({"include": [[selector] for selector in selectors]} if selectors else None)
+    assert len(report["passes"]) > 10
+    return [
+        f"{violation['impact']} {violation['id']}: {violation['nodes'][0]['html']}"
+        for violation in report["violations"]
+    ]

@@ -39,11 +39,11 @@ def _paths() -> list[tuple[re.Pattern[str], str]]:
 
 
 @cache
-def _widened() -> Mapping[str, Any]:
-    return tolerance.widened(document())
+def _widened_document() -> Mapping[str, Any]:
+    return tolerance.widen(document())
 
 
-def check(method: str, path: str, sent: bytes, status: int, headers: Mapping[str, str], text: str) -> None:
+def check(method: str, path: str, request_body: bytes, status: int, headers: Mapping[str, str], text: str) -> None:
     """Fail if the document knows nothing of such an answer, or of such a body where it is accepted."""
     if path.partition("?")[0] in PAGES and status < 400:
         return
@@ -53,7 +53,7 @@ def check(method: str, path: str, sent: bytes, status: int, headers: Mapping[str
         _check_refusal(text)
         return
     name = operation["operationId"]
-    response = found(operation["responses"].get(str(status)))
+    response = resolve(operation["responses"].get(str(status)))
     assert response, f"{name} answers {status}, which is not documented: {text}"
     missing = [header for header in response["headers"] if header.lower() not in headers]
     assert not missing, f"{name} answers {status} without {missing}"
@@ -61,8 +61,8 @@ def check(method: str, path: str, sent: bytes, status: int, headers: Mapping[str
         assert headers["content-type"].partition(";")[0] in response["content"], f"{name} answers {headers}"
     elif "content" in response:
         _check_content(f"{name} answers {status} with", response, text, schema)
-    if status < 300 and "requestBody" in operation and sent.startswith(b"{"):  # a form is no JSON
-        body = _plain(method, sent.decode(errors="replace"))
+    if status < 300 and "requestBody" in operation and request_body.startswith(b"{"):  # a form is no JSON
+        body = _plain(method, request_body.decode(errors="replace"))
         _check_content(f"{name} accepts", operation["requestBody"], body, tolerant_schema)
 
 
@@ -79,25 +79,25 @@ def of_another_app(*exchange: Any) -> None:
 def operation_at(method: str, path: str) -> Mapping[str, Any] | None:
     """Return the document's operation for a method and an address, None where it has none."""
     plain = re.sub("/+", "/", path.partition("?")[0])
-    place = next((known for form, known in _paths() if form.fullmatch(plain.rstrip("/"))), None)
-    operation: Mapping[str, Any] | None = document()["paths"][place].get(method.lower()) if place else None
+    template = next((template for form, template in _paths() if form.fullmatch(plain.rstrip("/"))), None)
+    operation: Mapping[str, Any] | None = document()["paths"][template].get(method.lower()) if template else None
     return operation
 
 
-def found(words: Any) -> Any:
+def resolve(words: Any) -> Any:
     """Return the object that a reference leads to, and any other as it is."""
     if not words or "$ref" not in words:
         return words
-    place = document()
+    target = document()
     for step in words["$ref"].removeprefix("#/").split("/"):
-        place = place[step]
-    return place
+        target = target[step]
+    return target
 
 
 class _MaxBytes:
     """The document's own keyword."""
 
-    def __init__(self, _words: Any, limit: int, _place: Any) -> None:
+    def __init__(self, _words: Any, limit: int, _path: Any) -> None:
         self._limit = limit
 
     def validate(self, value: Any) -> None:
@@ -114,11 +114,11 @@ def schema(ref: str) -> Draft202012Validator:
 @cache
 def tolerant_schema(ref: str) -> Draft202012Validator:
     """Return the same, with what is tolerated beyond the document."""
-    return _validator(ref, _widened())
+    return _validator(ref, _widened_document())
 
 
-def _validator(ref: str, made: Mapping[str, Any]) -> Draft202012Validator:
-    words = {"$ref": ref, "components": {"schemas": made["components"]["schemas"]}}
+def _validator(ref: str, definition: Mapping[str, Any]) -> Draft202012Validator:
+    words = {"$ref": ref, "components": {"schemas": definition["components"]["schemas"]}}
     return Draft202012Validator(words, validate_formats=True, formats=_FORMATS, keywords={MAX_BYTES: _MaxBytes})
 
 
@@ -128,19 +128,19 @@ def _check_refusal(text: str) -> None:
 
 
 def _check_content(
-    what: str, content: Mapping[str, Any], text: str, validator: Callable[[str], Draft202012Validator]
+    subject: str, content: Mapping[str, Any], text: str, validator: Callable[[str], Draft202012Validator]
 ) -> None:
     media = content["content"]["application/json"]
     value = json.loads(text)
-    _check(validator(media["schema"]["$ref"]), value, what)
+    _check(validator(media["schema"]["$ref"]), value, subject)
     if "examples" in media:
-        codes = {found(example)["value"]["error_code"] for example in media["examples"].values()}
-        assert value["error_code"] in codes, f"{what} {value['error_code']}, which is not documented"
+        codes = {resolve(example)["value"]["error_code"] for example in media["examples"].values()}
+        assert value["error_code"] in codes, f"{subject} {value['error_code']}, which is not documented"
 
 
-def _check(validator: Draft202012Validator, value: Any, what: str) -> None:
+def _check(validator: Draft202012Validator, value: Any, subject: str) -> None:
     try:
         validator.validate(value)
     except jsonschema_rs.ValidationError as error:
-        place = ".".join(map(str, error.instance_path))
-        raise AssertionError(f"{what} what is not documented: {place}: {error.message[:500]}") from None
+        location = ".".join(map(str, error.instance_path))
+        raise AssertionError(f"{subject} what is not documented: {location}: {error.message[:500]}") from None

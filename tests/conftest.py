@@ -175,8 +175,8 @@ def recorded_logs(store: None) -> Iterator[None]:
     logging.getLogger().addHandler(keep)
     logging.getLogger("tunnel_edge").addFilter(lambda line: bool(keep.handle(line)) or True)
     yield
-    assert secrecy.found(RECORD) == []
-    assert [line for line in secrecy.logged(RECORD) if "PRIVATE KEY" in line] == []
+    assert secrecy.find_secrets(RECORD) == []
+    assert [line for line in secrecy.list_logged_lines(RECORD) if "PRIVATE KEY" in line] == []
 
 
 # Those that share what is slow to start run in one process, but for files that start such for themselves.

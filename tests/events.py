@@ -17,28 +17,28 @@ PATH = "/audit_events"
 
 def page(client: Client, query: str = "") -> list[Any]:
     """Return all events that a query finds, by its next_page_uri, the newest first."""
-    found, uri = [], f"{PATH}?{query}"
+    events, uri = [], f"{PATH}?{query}"
     while uri:
         answer = client.get(uri)
         assert answer.status == 200, answer.text
-        found += answer.json["audit_events"]
+        events += answer.json["audit_events"]
         uri = (answer.json["next_page_uri"] or "").removeprefix("http://localhost")
-    return found
+    return events
 
 
 def put(account: str, key: str, shard: int = 0) -> Item:
     """Put an event of a key as the product does, into a shard, and return it."""
-    by, changed = (
+    by_key, item = (
         Trail(EventActor("api_key", key, "usr_x", "ada")),
         Item(f"{account}#/backends/weighted", ids.new("bkdwd"), {}),
     )
-    made = trail.event(by, kinds.of(changed.id), changed, "create", "", (), {})
+    event = trail.event(by_key, kinds.of(item.id), item, "create", "", (), {})
     placed = Item(
         partitions.scopes(account)[shard],
-        made.id,
-        made.body,
-        expires=made.expires,
-        indexed=made.indexed,
+        event.id,
+        event.body,
+        expires=event.expires,
+        indexed=event.indexed,
         acted=f"{account}#{trail.acting(key, shard)}",
     )
     records.create(placed)

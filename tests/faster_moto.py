@@ -66,7 +66,7 @@ def install() -> None:
         (UpdateExpressionParser, "make", cache(UpdateExpressionParser.make)),
         (responses, "method_names_from_class", cache(method_names_from_class)),
         (responses, "gen_amzn_requestid_long", _with_an_id),
-        (BotocoreStubber, "process_request", _processed),
+        (BotocoreStubber, "process_request", _process_request),
         (SigV4Auth, "add_auth", _sign),
     ):
         setattr(owner, name, function)
@@ -90,7 +90,7 @@ class _Handler(DynamoHandler):
         return 200, {**_JSON, **self.response_headers}, json.dumps(answer.result, default=_base64)
 
 
-def _processed(stubber: Any, request: Any) -> Any:
+def _process_request(stubber: Any, request: Any) -> Any:
     if request.url != _ADDRESS:
         return _process(stubber, request)
     with one_at_a_time:  # a failed transaction would take back what other threads have written meanwhile
@@ -107,8 +107,8 @@ def _text(value: Any) -> Any:
 
 
 def _with_an_id(headers: dict[str, Any]) -> str:
-    headers["x-amzn-requestid"] = found = f"{next(_ids):052}"
-    return found
+    headers["x-amzn-requestid"] = request_id = f"{next(_ids):052}"
+    return request_id
 
 
 def _transact_with_one_copy(store: Any, items: list[dict[str, Any]]) -> None:
@@ -120,37 +120,37 @@ def _list_items(table: Table) -> list[Item]:
     """Return the items, sorted. Other threads may write meanwhile: moto's own loop then fails."""
     partitions: list[Any] = list(table.items.values())
     items = [item for partition in partitions for item in list(partition.values())]
-    return sorted(items, key=lambda it: (it.hash_key, it.range_key))
+    return sorted(items, key=lambda item: (item.hash_key, item.range_key))
 
 
-def _query_partition(table: Any, hash_key: Any, *rest: Any, **named: Any) -> Any:
+def _query_partition(table: Any, hash_key: Any, *arguments: Any, **options: Any) -> Any:
     """Query a table that has only the items of the partition, unless an index is queried."""
-    if hash_key is None or named.get("index_name") or any(rest[6:7]):
-        return _queried(table, hash_key, *rest, **named)
+    if hash_key is None or options.get("index_name") or any(arguments[6:7]):
+        return _queried(table, hash_key, *arguments, **options)
     part = copy.copy(table)
     part.items = {hash_key: table.items.get(hash_key, {})}
-    return _queried(part, hash_key, *rest, **named)
+    return _queried(part, hash_key, *arguments, **options)
 
 
 def _with_the_same_items(table: Any, _: object) -> Any:
     """Return the copy of a table to which its transaction goes back: a partition that it does not name is the same."""
     if table.name not in _transaction.copies:
-        _transaction.copies[table.name] = same = copy.copy(table)
-        same.items = table.items.copy()
+        _transaction.copies[table.name] = table_copy = copy.copy(table)
+        table_copy.items = table.items.copy()
         for write in _transaction.items:
-            ((kind, given),) = write.items()
-            scope = DynamoType((given["Item"] if kind == "Put" else given["Key"])[table.hash_key_attr])
-            if scope in same.items:
-                same.items[scope] = table.items[scope].copy()
+            ((kind, parameters),) = write.items()
+            scope = DynamoType((parameters["Item"] if kind == "Put" else parameters["Key"])[table.hash_key_attr])
+            if scope in table_copy.items:
+                table_copy.items[scope] = table.items[scope].copy()
     return _transaction.copies[table.name]
 
 
-def _update_a_copy(store: Any, table_name: str, key: Any, *rest: Any, **settings: Any) -> Any:
+def _update_a_copy(store: Any, table_name: str, key: Any, *arguments: Any, **settings: Any) -> Any:
     table = store.get_table(table_name)
     scope, id = store.get_keys_value(table, key)
     if item := table.get_item(scope, id):
         table.items[scope][id] = _copied(item, {})
-    return _update(store, table_name, key, *rest, **settings)
+    return _update(store, table_name, key, *arguments, **settings)
 
 
 def _project(item: Any, paths: list[list[str]]) -> Any:

@@ -21,20 +21,22 @@ _CONVERTER = LambdaEventConverter(Matcher(list(app.routes)))
 
 def event(method: str, path: str, headers: Mapping[str, str], body: bytes = b"", **context: Any) -> dict[str, Any]:
     """Return the event that the gateway makes of a request; `context` goes into its requestContext."""
-    made: dict[str, Any] = _CONVERTER.create_lambda_event(method=method, path=path, headers={}, body=body or None)
-    made["headers"] = dict(headers)
-    made["path"] = path.partition("?")[0]
-    made["requestContext"] |= {"requestId": OPERATION_ID, **context}
-    return made
+    proxy_event: dict[str, Any] = _CONVERTER.create_lambda_event(
+        method=method, path=path, headers={}, body=body or None
+    )
+    proxy_event["headers"] = dict(headers)
+    proxy_event["path"] = path.partition("?")[0]
+    proxy_event["requestContext"] |= {"requestId": OPERATION_ID, **context}
+    return proxy_event
 
 
 def answer(event: dict[str, Any]) -> Answer:
     """Return the app's answer to an event."""
-    answered = app(event, None)
-    flat = {**answered["headers"], **answered["multiValueHeaders"]}
+    response = app(event, None)
+    flat = {**response["headers"], **response["multiValueHeaders"]}
     headers = {k.lower(): v for k, v in flat.items()}
-    content = base64.b64decode(answered["body"]) if answered.get("isBase64Encoded") else answered["body"].encode()
-    return Answer(answered["statusCode"], headers, answered["body"], content)
+    content = base64.b64decode(response["body"]) if response.get("isBase64Encoded") else response["body"].encode()
+    return Answer(response["statusCode"], headers, response["body"], content)
 
 
 @dataclass(frozen=True)

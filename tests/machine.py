@@ -22,7 +22,7 @@ class Need(NamedTuple):
 
     programs: tuple[tuple[str, ...], ...] = ()
     packages: tuple[str, ...] = ()
-    made: str = ""
+    file: str = ""
     tried: tuple[str, ...] = ()
     elsewhere: str = ""
 
@@ -59,29 +59,29 @@ NEEDS = {
     "systemd": Need((("systemd-analyze",),), ("systemd",)),
     "terraform": Need((("terraform",),), elsewhere="HashiCorp's site has it, and no registry of packages"),
     "zsh": Need((("zsh",),), ("zsh",)),
-    "the compiler of the TypeScript client": Need(made="infra/build/clients/typescript/node_modules/ready"),
-    "the embedded cloud": Need(made=".venv-cloud/ready"),
-    "the environment of make": Need(made=".venv/dev"),
-    "the environment of the Terraform provider": Need(made=".venv-terraform/ready"),
-    "the generator of the Go client": Need(made=".venv-clients/ready"),
-    "the environment of the command line": Need(made=".venv-cli/ready"),
-    "the live edge": Need(made=".venv-edge/ready"),
-    "the page of the reference": Need(made="chalicelib/documents/docs.html"),
+    "the compiler of the TypeScript client": Need(file="infra/build/clients/typescript/node_modules/ready"),
+    "the embedded cloud": Need(file=".venv-cloud/ready"),
+    "the environment of make": Need(file=".venv/dev"),
+    "the environment of the Terraform provider": Need(file=".venv-terraform/ready"),
+    "the generator of the Go client": Need(file=".venv-clients/ready"),
+    "the environment of the command line": Need(file=".venv-cli/ready"),
+    "the live edge": Need(file=".venv-edge/ready"),
+    "the page of the reference": Need(file="chalicelib/documents/docs.html"),
 }
 
 
 def lacks(name: str) -> bool:
     need = NEEDS[name]
     programs = all(any(shutil.which(program, path=_PATH) for program in names) for names in need.programs)
-    made = not need.made or (ROOT / need.made).exists()
-    return not (programs and made and (not need.tried or _succeeds(need.tried)))
+    is_installed = not need.file or (ROOT / need.file).exists()
+    return not (programs and is_installed and (not need.tried or _succeeds(need.tried)))
 
 
 def _succeeds(command: tuple[str, ...]) -> bool:
     return subprocess.run(command, capture_output=True).returncode == 0
 
 
-def lacking() -> list[str]:
+def list_lacking() -> list[str]:
     """Return all that is not there."""
     return [name for name in NEEDS if lacks(name)]
 
@@ -99,10 +99,10 @@ def packages(names: list[str]) -> list[str]:
 def advice(names: list[str]) -> str:
     """Return the commands that install what is named, in one line."""
     root = "" if os.geteuid() == 0 else "sudo "
-    installed, made = packages(names), [NEEDS[name].made for name in names if NEEDS[name].made]
+    installed, targets = packages(names), [NEEDS[name].file for name in names if NEEDS[name].file]
     commands = [f"{root}apt-get install -y --no-install-recommends {' '.join(installed)}"] if installed else []
-    return " && ".join([*commands, *([f"make {' '.join(made)}"] if made else [])])
+    return " && ".join([*commands, *([f"make {' '.join(targets)}"] if targets else [])])
 
 
 if __name__ == "__main__":
-    print(*packages([name for name in lacking() if NEEDS[name].packages]))
+    print(*packages([name for name in list_lacking() if NEEDS[name].packages]))

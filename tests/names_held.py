@@ -11,23 +11,23 @@ from tests.transports import Client
 TABLE = "tunnel-edge"
 
 
-def shown(client: Client) -> dict[str, int]:
+def read_counts(client: Client) -> dict[str, int]:
     """Return what GET /me says of the names of a client's account."""
-    found: dict[str, int] = client.get("/me").json["names"]
-    return found
+    counts: dict[str, int] = client.get("/me").json["names"]
+    return counts
 
 
-def scanned(client: Client) -> dict[str, int]:
+def count_names(client: Client) -> dict[str, int]:
     """Return what GET /me should say."""
-    held = Counter[str]()
+    counts = Counter[str]()
     for record in _records():
         kind = record["scope"].partition("#")[0]
         if kind == "tunnel_name" and record.get("account") == client.account:
             in_cooldown = not record.get("sharers") and record.get("rests", 0) > clock.seconds()
-            held["held" if record.get("sharers") else "cooldown" if in_cooldown else "free"] += 1
+            counts["held" if record.get("sharers") else "cooldown" if in_cooldown else "free"] += 1
         elif record["scope"] == f"{client.account}#/reserved_domains":
-            held["held"] += not any(kind == "tunnel_name" for kind, _ in record["claims"])
-    return {"held": held["held"], "cooldown": held["cooldown"], "allowed": 1000}
+            counts["held"] += not any(kind == "tunnel_name" for kind, _ in record["claims"])
+    return {"held": counts["held"], "cooldown": counts["cooldown"], "allowed": 1000}
 
 
 def end_cooldowns(client: Client) -> None:
@@ -45,8 +45,8 @@ def end_cooldowns(client: Client) -> None:
 def count_more(client: Client, **counts: int) -> None:
     """Add to the counts of an account, in the store alone."""
     key = {"scope": f"{client.account}#/names", "id": "count"}
-    found = aws.client("dynamodb").get_item(TableName=TABLE, Key=dynamodb.attributes(key)).get("Item")
-    record: dict[str, Any] = dynamodb.plain(found) if found else {**key, "revision": 1, "schema": 2}
+    item = aws.client("dynamodb").get_item(TableName=TABLE, Key=dynamodb.attributes(key)).get("Item")
+    record: dict[str, Any] = dynamodb.plain(item) if item else {**key, "revision": 1, "schema": 2}
     _put({**record, **{name: record.get(name, 0) + more for name, more in counts.items()}})
 
 

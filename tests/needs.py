@@ -26,7 +26,7 @@ def need(*names: str) -> None:
 
 def told_first() -> str:
     """Return the machine's missing tools with the commands that install them, "" when there are none."""
-    missing = machine.lacking()
+    missing = machine.list_lacking()
     advice = ". ".join(filter(None, [machine.advice(missing), machine.elsewhere(missing)]))
     return f"This machine lacks {', '.join(missing)}: {advice}" if missing else ""
 

@@ -22,34 +22,36 @@ _PROOF = "proof"  # a stored value that a body holds as a plain map
 
 def extend_all() -> Keys:
     """Add what a newer version may store to every record. Return the keys of the records."""
-    before = list(_every())
-    for record in before:
-        extended = _extended(record)
+    records = list(_scan())
+    for record in records:
+        extended = _extend(record)
         put(extended)
         for kind, value in extended.get("claims", ()):
             if kind == _UNIQUE_KEY:
                 scope, id = item_keys.of_item(record["scope"], record["id"])
-                own = {"holder": id, "home": scope, "body": {}, "revision": 1}
-                put({"scope": f"{kind}#{value}", "id": unique_keys.ID, **own})
-    return frozenset((record["scope"], record["id"]) for record in before)
+                fields = {"holder": id, "home": scope, "body": {}, "revision": 1}
+                put({"scope": f"{kind}#{value}", "id": unique_keys.ID, **fields})
+    return frozenset((record["scope"], record["id"]) for record in records)
 
 
-def lost(keys: Keys) -> dict[str, list[str]]:
+def find_lost(keys: Keys) -> dict[str, list[str]]:
     """Return the attributes that lack some of it, by scope and id of the records that still exist."""
-    existing = {f"{it['scope']} {it['id']}": it for it in _every() if (it["scope"], it["id"]) in keys}
+    existing = {
+        f"{record['scope']} {record['id']}": record for record in _scan() if (record["scope"], record["id"]) in keys
+    }
     lacking = {
-        name: [attribute for attribute, value in _extended(record).items() if record.get(attribute) != value]
+        name: [attribute for attribute, value in _extend(record).items() if record.get(attribute) != value]
         for name, record in existing.items()
     }
     return {name: attributes for name, attributes in lacking.items() if attributes}
 
 
-def _every() -> Iterator[Record]:
+def _scan() -> Iterator[Record]:
     for page in queries.scan():
         yield from page
 
 
-def _extended(record: Record) -> Record:
+def _extend(record: Record) -> Record:
     """Return a record with what a newer version may store. It does not change if it has all of that."""
     kind = _kind(record)
     form = kind.stored_type if kind else Stored
@@ -61,11 +63,11 @@ def _extended(record: Record) -> Record:
         for name, module in record.get("parts", {}).items()
         if name not in _MODULE
     }
-    claims, own = record.get("claims", []), [_UNIQUE_KEY, record["id"]]
+    claims, claim = record.get("claims", []), [_UNIQUE_KEY, record["id"]]
     relations = {
         "parts": {**parts, **_MODULE},
         "unseen": {**record.get("unseen", {}), **_HIDDEN},
-        "claims": claims if own in claims else [*claims, own],
+        "claims": claims if claim in claims else [*claims, claim],
     }
     return {**record, **_ATTRIBUTE, **body, **relations}
 
@@ -90,7 +92,7 @@ def _kind(record: Record) -> Kind | None:
     """Return the kind of the item of a record, or None for a unique key, list or internal record."""
     scope, id = item_keys.of_item(record["scope"], record["id"])
     account, _, path = scope.partition("#")
-    kind = next((it for it in kinds.TABLE if it.has(id)), None)
+    kind = next((kind for kind in kinds.TABLE if kind.has(id)), None)
     if kind is None or not (kinds.ACCOUNTS.has(account) or scope == accounts.SCOPE):
         return None
     pattern = re.sub(r"\{\w+\}", "[^/]+", kind.path)

@@ -8,18 +8,18 @@ from tests.served import recorded
 from tests.transports import Client, InProcess
 
 
-def stored(commit: str) -> tuple[Client, dict[str, Any]]:
+def store_records(commit: str) -> tuple[Client, dict[str, Any]]:
     """Put the records of a version into the table, without secrets of its KMS key.
 
     Return a client and the version's answers by path.
     """
-    token, found, answers = recorded.records(commit)
-    for record in found:
+    token, version_records, answers = recorded.records(commit)
+    for record in version_records:
         put({name: value for name, value in record.items() if name != "sealed"})
     return Client(InProcess()).with_token(token), answers
 
 
-def shown(client: Client, answers: dict[str, Any]) -> dict[str, Any]:
+def read_answers(client: Client, answers: dict[str, Any]) -> dict[str, Any]:
     """Return what the API shows at the paths of answers, with only their fields."""
     text = json.dumps({path: client.get(path).json for path in answers}).replace("http://localhost", "{base_url}")
     return {path: {name: body.get(name) for name in answers[path]} for path, body in json.loads(text).items()}

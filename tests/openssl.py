@@ -88,10 +88,10 @@ def run(*arguments: str, stdin: str | bytes = "", files: Mapping[str, str] | Non
         for name, content in {"config": _CONFIG, "index.txt": "", **(files or {})}.items():
             Path(folder, name).write_text(content)
         command = ["openssl", *arguments]
-        sent = stdin if isinstance(stdin, bytes) else stdin.encode()
-        done = subprocess.run(command, cwd=folder, input=sent, capture_output=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.decode()
+        input_bytes = stdin if isinstance(stdin, bytes) else stdin.encode()
+        process = subprocess.run(command, cwd=folder, input=input_bytes, capture_output=True, timeout=60)
+    assert process.returncode == 0, process.stderr
+    return process.stdout.decode()
 
 
 def secret(key: str) -> str:
@@ -118,32 +118,34 @@ def issue(
     options: tuple[str, ...] = (),
 ) -> Issued:
     """Return a certificate that is valid from now on, signed by the issuer, or by its own key without one."""
-    own = key(kind, "" if kind.startswith("rsa") else subject)  # RSA keys take long to make
-    files = {"key": own} | ({"ca": issuer.certificate, "cakey": issuer.key} if issuer else {})
-    by = ("-CA", "ca", "-CAkey", "cakey") if issuer else ()
+    private_key = key(kind, "" if kind.startswith("rsa") else subject)  # RSA keys take long to make
+    files = {"key": private_key} | ({"ca": issuer.certificate, "cakey": issuer.key} if issuer else {})
+    signing_options = ("-CA", "ca", "-CAkey", "cakey") if issuer else ()
     added = [part for extension in extensions for part in ("-addext", extension)]
     request = ("req", "-x509", "-new", "-config", "config", "-utf8", "-subj", subject, "-key", "key")
-    return Issued(run(*request, *by, *added, *options, files=files), own)
+    return Issued(run(*request, *signing_options, *added, *options, files=files), private_key)
 
 
 @cache
 def issue_for(start: str, end: str) -> Issued:
     """Return a certificate that is valid between two times written as 20260131120000Z."""
-    own = key("p256", "dated")
-    request = run("req", "-new", "-config", "config", "-subj", "/CN=dated.example", "-key", "key", files={"key": own})
+    private_key = key("p256", "dated")
+    request = run(
+        "req", "-new", "-config", "config", "-subj", "/CN=dated.example", "-key", "key", files={"key": private_key}
+    )
     signing = ("ca", "-config", "config", "-batch", "-notext", "-selfsign", "-md", "sha256")
     dates = ("-startdate", start, "-enddate", end)
-    files = {"key": own, "request": request}
-    return Issued(run(*signing, *dates, "-keyfile", "key", "-in", "request", files=files), own)
+    files = {"key": private_key, "request": request}
+    return Issued(run(*signing, *dates, "-keyfile", "key", "-in", "request", files=files), private_key)
 
 
 @cache
 def chain(*kinds: str) -> Issued:
     """Return a chain of one certificate for each kind of key, leaf first, root last; the key is the leaf's."""
     issued, chain = None, ""
-    for place, kind in reversed(list(enumerate(kinds))):
-        constraint = f"basicConstraints=critical,CA:{'TRUE' if place else 'FALSE'}"
-        issued = issue(f"/CN=number {place} of {len(kinds)}", kind, extensions=(constraint,), issuer=issued)
+    for number, kind in reversed(list(enumerate(kinds))):
+        constraint = f"basicConstraints=critical,CA:{'TRUE' if number else 'FALSE'}"
+        issued = issue(f"/CN=number {number} of {len(kinds)}", kind, extensions=(constraint,), issuer=issued)
         chain = issued.certificate + chain
     assert issued
     return Issued(chain, issued.key)
@@ -160,7 +162,7 @@ def facts(certificate: str) -> dict[str, Any]:
     dates = ("-dates", "-dateopt", "iso_8601")
     text = run("x509", "-noout", "-text", *names, "-serial", *dates, stdin=certificate)
     subject, issuer = text.partition("subject=")[2].split("serial=")[0].split("issuer=")
-    others = _listed(text, "Subject Alternative Name")
+    alternative_names = _read_list(text, "Subject Alternative Name")
     return {
         "subject_common_name": _first(subject, "commonName"),
         "subject_organization": _first(subject, "organizationName"),
@@ -173,11 +175,11 @@ def facts(certificate: str) -> dict[str, Any]:
         "not_before": _after(text, "notBefore=").replace(" ", "T"),
         "not_after": _after(text, "notAfter=").replace(" ", "T"),
         "subject_alternative_names": {
-            "dns_names": [name.removeprefix("DNS:") for name in others if name.startswith("DNS:")],
-            "ips": [_address(name) for name in others if name.startswith("IP Address:")],
+            "dns_names": [name.removeprefix("DNS:") for name in alternative_names if name.startswith("DNS:")],
+            "ips": [_address(name) for name in alternative_names if name.startswith("IP Address:")],
         },
-        "key_usages": [_KEY_USAGES[usage] for usage in _listed(text, "X509v3 Key Usage")],
-        "extended_key_usages": [_EXTENDED_KEY_USAGES.get(u, u) for u in _listed(text, "Extended Key Usage")],
+        "key_usages": [_KEY_USAGES[usage] for usage in _read_list(text, "X509v3 Key Usage")],
+        "extended_key_usages": [_EXTENDED_KEY_USAGES.get(u, u) for u in _read_list(text, "Extended Key Usage")],
         "private_key_type": _KEY_TYPES[re.findall("Public Key Algorithm: (.+)", text)[0]],
     }
 
@@ -190,9 +192,9 @@ def _after(text: str, label: str) -> str:
     return str(re.findall(f"^{label}(.*)$", text, flags=re.MULTILINE)[0])
 
 
-def _listed(text: str, title: str) -> list[str]:
-    found = re.search(rf"{title}: ?(?:critical)?\n +(.*)", text)
-    return found[1].split(", ") if found else []
+def _read_list(text: str, title: str) -> list[str]:
+    match = re.search(rf"{title}: ?(?:critical)?\n +(.*)", text)
+    return match[1].split(", ") if match else []
 
 
 def _address(name: str) -> str:

@@ -30,21 +30,21 @@ class Pebble:
 
 
 @contextmanager
-def running(folder: Path, *, http_port: int = 1, name_server: str = "", **settings: int) -> Iterator[Pebble]:
+def run_pebble(folder: Path, *, http_port: int = 1, name_server: str = "", **settings: int) -> Iterator[Pebble]:
     """Run a pebble that validates at a port, with the addresses of a name server. It rejects no nonces.
 
     `settings` are further variables of pebble, without their prefix.
     """
     need("pebble")
     folder.mkdir()
-    own = openssl.issue("/CN=localhost", extensions=("subjectAltName=DNS:localhost",))
-    made = Pebble(free_port(), folder / "certificate", folder / "key")
-    made.bundle.write_text(own.certificate)
-    made.key.write_text(own.key)
+    issued = openssl.issue("/CN=localhost", extensions=("subjectAltName=DNS:localhost",))
+    pebble = Pebble(free_port(), folder / "certificate", folder / "key")
+    pebble.bundle.write_text(issued.certificate)
+    pebble.key.write_text(issued.key)
     config = {
-        "listenAddress": f"127.0.0.1:{made.port}",
-        "certificate": str(made.bundle),
-        "privateKey": str(made.key),
+        "listenAddress": f"127.0.0.1:{pebble.port}",
+        "certificate": str(pebble.bundle),
+        "privateKey": str(pebble.key),
         "httpPort": http_port,
         "tlsPort": 1,
     }
@@ -58,8 +58,8 @@ def running(folder: Path, *, http_port: int = 1, name_server: str = "", **settin
         subprocess.Popen(command, env=environment, stdout=log, stderr=log) as process,
     ):
         try:
-            _wait_for(made)
-            yield made
+            _wait_for(pebble)
+            yield pebble
         finally:
             process.terminate()
 

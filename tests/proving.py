@@ -10,5 +10,5 @@ from chalicelib.model.names.proofs import ProofChange
 
 def prove(id: str, status: Literal["verified", "lapsing", "lapsed"] = "verified") -> None:
     """Record that a reserved domain is proved, or is not any more."""
-    (due,) = [it for it in proof_checks.find_due(clock.seconds() + 2 * 86400, 100) if it.id == id]
+    (due,) = [check for check in proof_checks.find_due(clock.seconds() + 2 * 86400, 100) if check.id == id]
     assert proof_checks.record(due, ProofChange(replace(due.proof, status=status), status))

@@ -11,8 +11,8 @@ from chalicelib.storage.records.items import Item
 
 
 def create(*new: Item) -> None:
-    created = [replace(item, read_at=None) for item in new]  # also one that a test made of another
-    writes.commit([write for item in created for write in writes.put(item)], created=created)
+    new_items = [replace(item, read_at=None) for item in new]  # also one that a test made of another
+    writes.commit([write for item in new_items for write in writes.put(item)], created=new_items)
 
 
 def rewrite(scope: str, id: str, edit: Callable[[Item], Item]) -> Item | None:
@@ -35,17 +35,17 @@ def delete(scope: str, id: str) -> bool:
 WRONG: tuple[Any, ...] = (None, True, 7, "text", b"bytes", [], {}, [{}], ["a"], {"a": "b"}, {"a": 1})
 
 
-def stored(id: str) -> dict[str, Any]:
+def read_record(id: str) -> dict[str, Any]:
     pages = aws.client("dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge")
-    found = [item for page in pages for item in page["Items"] if item["id"]["S"].rpartition("/")[2] == id]
-    (record,) = [item for item in found if not item["scope"]["S"].startswith("edge#")]
+    matches = [item for page in pages for item in page["Items"] if item["id"]["S"].rpartition("/")[2] == id]
+    (record,) = [item for item in matches if not item["scope"]["S"].startswith("edge#")]
     return dynamodb.plain(record)
 
 
 def with_scope(prefix: str) -> list[dict[str, Any]]:
     """Return the stored records whose scope begins with a text."""
-    found = aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"]
-    return [dynamodb.plain(record) for record in found if record["scope"]["S"].startswith(prefix)]
+    first_page = aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"]
+    return [dynamodb.plain(record) for record in first_page if record["scope"]["S"].startswith(prefix)]
 
 
 def put(record: Mapping[str, Any]) -> None:
@@ -56,6 +56,6 @@ def remove(record: Mapping[str, Any]) -> None:
     dynamodb.do(Write.delete(record["scope"], record["id"]))
 
 
-def every() -> list[dict[str, Any]]:
+def list_all() -> list[dict[str, Any]]:
     """Return all stored records."""
     return with_scope("")

@@ -38,8 +38,8 @@ def assert_refused(answer: Answer, status: int, code: str, msg: str, details: Ma
 def assert_invalid(answer: Answer, details: Mapping[str, str]) -> None:
     """Assert a 400 that names exactly these fields, and the first one in its message."""
     first, rule = next(iter(details.items()))
-    rest = f" {len(details) - 1} more: see 'details'." if len(details) > 1 else ""
-    assert_refused(answer, 400, "invalid_request", f"'{first}' {rule}.{rest}", details)
+    suffix = f" {len(details) - 1} more: see 'details'." if len(details) > 1 else ""
+    assert_refused(answer, 400, "invalid_request", f"'{first}' {rule}.{suffix}", details)
 
 
 def assert_not_found(answer: Answer, path: str) -> None:

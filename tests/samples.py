@@ -104,13 +104,13 @@ def fresh_value(client: Client, field: str, value: Any) -> Any:
     if not kinds.named_by(field):
         return value
     if isinstance(value, dict):
-        return {_one(client, id): weight for id, weight in value.items()}
-    return [_one(client, id) for id in value] if isinstance(value, list) else _one(client, value)
+        return {_fresh_id(client, id): weight for id, weight in value.items()}
+    return [_fresh_id(client, id) for id in value] if isinstance(value, list) else _fresh_id(client, value)
 
 
-def _one(client: Client, id: str) -> str:
+def _fresh_id(client: Client, id: str) -> str:
     """Create a resource of the kind of an id, in the client's account; return its id."""
-    resource = next(it for it in KINDS if it.kind is kinds.of(id))
+    resource = next(resource for resource in KINDS if resource.kind is kinds.of(id))
     return str(client.create(resource.kind.path, BODIES[resource.kind.path](client))["id"])
 
 
@@ -138,7 +138,7 @@ PATHS: dict[str, Callable[[Client], str]] = {
 
 def request_of(resource: Resource, method: str) -> type[Shape]:
     """Return the shape of the bodies that a method of the resource takes, inline modules included."""
-    return next(it.body for it in resource.endpoints() if it.method == method and it.body)
+    return next(endpoint.body for endpoint in resource.endpoints() if endpoint.method == method and endpoint.body)
 
 
 @dataclass(frozen=True)
@@ -162,12 +162,12 @@ class Collection:
         """Return a valid creation body, with these fields."""
         return {**BODIES[self.kind.path](self.client), **fields}
 
-    def one(self, **fields: Any) -> Any:
+    def create(self, **fields: Any) -> Any:
         """Create a resource and return it as it is read: without its token, if it is an API key."""
         if not isinstance(self.resource, EditableResource):
             return self.read(BEGUN[self.kind.path](self.client, self.path))
-        created = self.client.create(self.path, self.body(**fields))
-        return {**created, "token": None} if "token" in created else created
+        resource = self.client.create(self.path, self.body(**fields))
+        return {**resource, "token": None} if "token" in resource else resource
 
     def read(self, id: str) -> Any:
         """Return the resource of that id, which must exist."""

@@ -15,19 +15,19 @@ PIECE = START - STRIDE + 1  # characters
 
 def leaks(record: Record) -> list[str]:
     """Return the texts of a record that hold one of its secrets."""
-    return [text for _, text in found(record)]
+    return [text for _, text in find_secrets(record)]
 
 
-def found(record: Record) -> list[tuple[str, str]]:
+def find_secrets(record: Record) -> list[tuple[str, str]]:
     """Return the beginning of a secret and a text that holds it, for each such text of a record."""
     by_piece: dict[str, list[tuple[int, str]]] = {}
-    for secret in searched(record):
+    for secret in list_secret_forms(record):
         if len({*secret}) > 4:  # zeros, which some tests have sealed, stand in ids too
-            for place in range(STRIDE):
-                by_piece.setdefault(secret[place : place + PIECE], []).append((place, secret))
-    texts = (*logged(record), *record.answers, *record.events)
-    held = ((next(secrets_in(text, by_piece), ""), text) for text in texts)
-    return [(secret[:START], text) for secret, text in held if secret]
+            for offset in range(STRIDE):
+                by_piece.setdefault(secret[offset : offset + PIECE], []).append((offset, secret))
+    texts = (*list_logged_lines(record), *record.answers, *record.events)
+    matches = ((next(secrets_in(text, by_piece), ""), text) for text in texts)
+    return [(secret[:START], text) for secret, text in matches if secret]
 
 
 def secrets_in(text: str, by_piece: dict[str, list[tuple[int, str]]]) -> Iterator[str]:
@@ -35,13 +35,13 @@ def secrets_in(text: str, by_piece: dict[str, list[tuple[int, str]]]) -> Iterato
 
     Of STRIDE pieces that follow each other by a character, one begins at a place that is looked at.
     """
-    for place in range(0, len(text), STRIDE):
-        for behind, secret in by_piece.get(text[place : place + PIECE], ()):
-            if text.startswith(secret, max(place - behind, 0)):
+    for offset in range(0, len(text), STRIDE):
+        for secret_offset, secret in by_piece.get(text[offset : offset + PIECE], ()):
+            if text.startswith(secret, max(offset - secret_offset, 0)):
                 yield secret
 
 
-def logged(record: Record) -> Iterator[str]:
+def list_logged_lines(record: Record) -> Iterator[str]:
     yield from record.logs
     for file in record.log_files:
         # `make run` prints the first key for the person at the terminal: that is what it is for.
@@ -52,7 +52,7 @@ def is_welcome(line: str) -> bool:
     return line.startswith("  API key   ")
 
 
-def searched(record: Record) -> Iterator[str]:
+def list_secret_forms(record: Record) -> Iterator[str]:
     """Yield the texts that nothing may contain: the secrets, and private keys in each form of their bytes."""
     yield from ("PRIVATE KEY-----\n", r"PRIVATE KEY-----\n")  # alone, it can be the name of a field that is echoed
     for plaintext in {*record.opened, *(vault.unseal(*sealed, bytes) for sealed in record.sealed)}:
@@ -70,16 +70,16 @@ def sealed_in(record: dict[str, Any]) -> Iterator[tuple[bytes, dict[str, str]]]:
     context = vault.context(scope.partition("#")[0], id)
     modules = dict(record.get("parts", {}).get("M", {}))
     for name in ("basic_auth", "webhook_verification"):
-        own = vault.context(context["account"], f"{id}/{name}")
-        yield from ((sealed, own) for sealed in _binary(modules.pop(name, {})))
+        module_context = vault.context(context["account"], f"{id}/{name}")
+        yield from ((sealed, module_context) for sealed in _binary(modules.pop(name, {})))
     for part in (record.get("sealed", {}), {"M": modules}):
         yield from ((sealed, context) for sealed in _binary(part))
 
 
 def _binary(value: dict[str, Any]) -> Iterator[bytes]:
-    for kind, held in value.items():
-        if kind == "B" and held:  # a client secret that was left out is empty
-            yield held
-        inner: Iterable[Any] = held.values() if kind == "M" else held if kind == "L" else ()
-        for each in inner:
-            yield from _binary(each)
+    for kind, content in value.items():
+        if kind == "B" and content:  # a client secret that was left out is empty
+            yield content
+        inner: Iterable[Any] = content.values() if kind == "M" else content if kind == "L" else ()
+        for child in inner:
+            yield from _binary(child)

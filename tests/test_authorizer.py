@@ -44,8 +44,8 @@ def policy(effect: str, principal: str, context: dict[str, str]) -> dict[str, An
 def test_a_caller_may_use_every_route_and_is_described_in_strings(admin: Client, version: str) -> None:
     event = gateway.event("GET", "/api_keys", headers(admin, version))
     last_used = clock.parse(admin.get(f"/api_keys/{key_in(admin.token)}/usage").json["last_used_at"])
-    told = context(admin, "true", version, used=f"{last_used.timestamp():.0f}")
-    assert authorize(event, None) == policy("Allow", admin.user, told)
+    caller_context = context(admin, "true", version, used=f"{last_used.timestamp():.0f}")
+    assert authorize(event, None) == policy("Allow", admin.user, caller_context)
 
 
 def test_a_member_is_described_as_no_admin(member: Client) -> None:
@@ -54,16 +54,16 @@ def test_a_member_is_described_as_no_admin(member: Client) -> None:
 
 
 def test_the_names_of_headers_may_have_any_case(admin: Client) -> None:
-    sent = {name.upper(): value for name, value in headers(admin).items()}
-    assert authorize({"headers": sent}, None)["principalId"] == admin.user
-    sent = {name.lower(): value for name, value in headers(admin).items()}
-    assert authorize({"headers": sent}, None)["principalId"] == admin.user
+    raw_headers = {name.upper(): value for name, value in headers(admin).items()}
+    assert authorize({"headers": raw_headers}, None)["principalId"] == admin.user
+    raw_headers = {name.lower(): value for name, value in headers(admin).items()}
+    assert authorize({"headers": raw_headers}, None)["principalId"] == admin.user
 
 
-@pytest.mark.parametrize("sent", [None, {}, {"Authorization": "Bearer x"}, {"Service-Version": "9"}])
-def test_nobody_is_answered_with_the_word_that_the_gateway_knows(sent: Headers | None) -> None:
+@pytest.mark.parametrize("raw_headers", [None, {}, {"Authorization": "Bearer x"}, {"Service-Version": "9"}])
+def test_nobody_is_answered_with_the_word_that_the_gateway_knows(raw_headers: Headers | None) -> None:
     with pytest.raises(Exception, match=r"^Unauthorized$"):
-        authorize({"headers": sent}, None)
+        authorize({"headers": raw_headers}, None)
 
 
 def test_an_unknown_or_deleted_key_is_nobody(admin: Client) -> None:
@@ -77,10 +77,10 @@ def test_an_unknown_or_deleted_key_is_nobody(admin: Client) -> None:
 
 @pytest.mark.parametrize("version", [{}, {"Service-Version": "9"}, {"Service-Version": ""}, {"Other-Version": "2"}])
 def test_the_app_refuses_another_version_after_its_limits(admin: Client, version: Headers) -> None:
-    sent = {"Authorization": f"Bearer {admin.token}", **version}
-    known = authorize({"headers": sent}, None)
-    assert (known["principalId"], "version" in known["context"]) == (admin.user, False)
-    answer = gateway.answer(gateway.event("GET", "/api_keys", version, authorizer=known["context"]))
+    raw_headers = {"Authorization": f"Bearer {admin.token}", **version}
+    decision = authorize({"headers": raw_headers}, None)
+    assert (decision["principalId"], "version" in decision["context"]) == (admin.user, False)
+    answer = gateway.answer(gateway.event("GET", "/api_keys", version, authorizer=decision["context"]))
     assert (answer.status, answer.json["error_code"]) == (400, "unsupported_version")
 
 
@@ -94,17 +94,19 @@ def test_the_authorizer_imports_no_more_than_it_needs() -> None:
 
 
 def test_the_app_trusts_the_authorizer_and_reads_no_token(admin: Client) -> None:
-    for sent in ({}, {"Authorization": "Bearer none"}, {"Service-Version": "9"}):
-        answer = gateway.answer(gateway.event("POST", "/api_keys", sent, authorizer=context(admin, "true")))
+    for raw_headers in ({}, {"Authorization": "Bearer none"}, {"Service-Version": "9"}):
+        answer = gateway.answer(gateway.event("POST", "/api_keys", raw_headers, authorizer=context(admin, "true")))
         assert (answer.status, answer.json["owner_id"]) == (201, admin.user)
 
 
 def test_the_app_takes_account_rights_and_version_from_the_authorizer(admin: Client, stranger: Client) -> None:
-    one = admin.create("/ssh_certificate_authorities", {})
-    told = context(stranger, "false")
-    event = gateway.event("GET", f"/ssh_certificate_authorities/{one['id']}", headers(admin), authorizer=told)
+    authority = admin.create("/ssh_certificate_authorities", {})
+    caller_context = context(stranger, "false")
+    event = gateway.event(
+        "GET", f"/ssh_certificate_authorities/{authority['id']}", headers(admin), authorizer=caller_context
+    )
     assert gateway.answer(event).status == 404
-    event = gateway.event("POST", "/api_keys", JSON, b'{"owner_id": "usr_%b"}' % (b"0" * 27), authorizer=told)
+    event = gateway.event("POST", "/api_keys", JSON, b'{"owner_id": "usr_%b"}' % (b"0" * 27), authorizer=caller_context)
     assert gateway.answer(event).status == 403
 
 
@@ -144,14 +146,14 @@ def test_each_place_in_a_path_has_one_variable_name() -> None:
     names: dict[tuple[str, ...], set[str]] = {}
     for path in app.routes:
         steps = path.strip("/").split("/")
-        for place, step in enumerate(steps):
+        for index, step in enumerate(steps):
             if step.startswith("{") and not step.endswith("+}"):
-                before = tuple("{}" if known.startswith("{") else known for known in steps[:place])
+                before = tuple("{}" if previous.startswith("{") else previous for previous in steps[:index])
                 names.setdefault(before, set()).add(step)
-    assert {before: found for before, found in names.items() if len(found) > 1} == {}
+    assert {before: variables for before, variables in names.items() if len(variables) > 1} == {}
     assert names[("api_keys",)] == {"{id}"}
 
 
 def test_a_scheme_that_is_none_of_http_leads_nowhere_else(admin: Client) -> None:
-    sent = {**headers(admin), "Host": "api.example", "X-Forwarded-Proto": "javascript"}
-    assert gateway.answer(gateway.event("GET", "/api_keys", sent)).json["uri"] == "http://api.example/api_keys"
+    raw_headers = {**headers(admin), "Host": "api.example", "X-Forwarded-Proto": "javascript"}
+    assert gateway.answer(gateway.event("GET", "/api_keys", raw_headers)).json["uri"] == "http://api.example/api_keys"

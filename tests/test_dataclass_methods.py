@@ -62,20 +62,20 @@ def expanded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def told(folder: Path) -> dict[str, Any]:
+def describe_dataclasses(folder: Path) -> dict[str, Any]:
     environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", TELL], cwd=folder, env=environment, check=True, capture_output=True, text=True
     )
-    return dict(json.loads(done.stdout))
+    return dict(json.loads(process.stdout))
 
 
 def test_a_dataclass_of_the_package_is_that_of_the_sources(expanded: Path) -> None:
-    ours, theirs = told(expanded), told(ROOT)
-    assert len(ours) > 100
-    for name, one in theirs.items():
-        assert ours[name] == one, name
-    assert ours.keys() == theirs.keys()
+    package_classes, source_classes = describe_dataclasses(expanded), describe_dataclasses(ROOT)
+    assert len(package_classes) > 100
+    for name, description in source_classes.items():
+        assert package_classes[name] == description, name
+    assert package_classes.keys() == source_classes.keys()
 
 
 def test_its_methods_are_in_the_byte_code(expanded: Path) -> None:
@@ -97,11 +97,11 @@ def test_functions_have_neither_docstrings_nor_annotations_but_classes_have(expa
         "print(item_keys.latest.__doc__, item_keys.latest.__annotations__, item_keys.latest('s', 'i'),"
         " bool(Account.__doc__), bool(Account.__annotations__))"
     )
-    done = subprocess.run([sys.executable, "-c", script], cwd=expanded, check=True, capture_output=True, text=True)
-    assert done.stdout == "None {} ('s', 'i') True True\n"
+    process = subprocess.run([sys.executable, "-c", script], cwd=expanded, check=True, capture_output=True, text=True)
+    assert process.stdout == "None {} ('s', 'i') True True\n"
 
 
 def test_an_error_is_told_with_the_lines_of_the_sources(expanded: Path) -> None:
     script = "from chalicelib.model.accounts import accounts; accounts.Account(unknown=1)"
-    done = subprocess.run([sys.executable, "-c", script], cwd=expanded, check=False, capture_output=True, text=True)
-    assert done.stderr.endswith("Account.__init__() got an unexpected keyword argument 'unknown'\n")
+    process = subprocess.run([sys.executable, "-c", script], cwd=expanded, check=False, capture_output=True, text=True)
+    assert process.stderr.endswith("Account.__init__() got an unexpected keyword argument 'unknown'\n")

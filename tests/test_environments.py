@@ -31,8 +31,8 @@ SOON = 15  # seconds: 10 on a machine that does nothing else
 def wheel(tmp_path: Path) -> Path:
     """Return the smallest package that can be installed: one module."""
     about = "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n"
-    made = "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-    files = {"tiny.py": "SIZE = 1\n", "tiny-1.0.dist-info/METADATA": about, "tiny-1.0.dist-info/WHEEL": made}
+    wheel_file = "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    files = {"tiny.py": "SIZE = 1\n", "tiny-1.0.dist-info/METADATA": about, "tiny-1.0.dist-info/WHEEL": wheel_file}
     with zipfile.ZipFile(tmp_path / WHEEL, "w") as packed:
         for name, text in files.items():
             packed.writestr(name, text)
@@ -70,7 +70,7 @@ def make(project: Path, registry: str, *targets: str, uv: bool) -> tuple[int, st
     if uv:
         (programs / "uv").symlink_to(ROOT / ".venv/bin/uv")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_", "MAKE"))}
-    done = subprocess.run(
+    process = subprocess.run(
         [str(shutil.which("make")), *targets, f"PYTHON={python}"],
         cwd=project,
         env={
@@ -85,7 +85,7 @@ def make(project: Path, registry: str, *targets: str, uv: bool) -> tuple[int, st
         text=True,
         timeout=60,
     )
-    return done.returncode, done.stdout, done.stderr.splitlines()
+    return process.returncode, process.stdout, process.stderr.splitlines()
 
 
 @pytest.fixture
@@ -147,17 +147,17 @@ def registry(wheel: Path, *, seconds: float) -> Iterator[str]:
 
 def test_a_slow_registry_is_waited_for(project: Path, slow: str) -> None:
     began = time.monotonic()
-    status, told, err = make(project, slow, ".venv/run", uv=True)
-    assert (status, told, err) == (0, "Fetching what the API needs, into .venv with uv …\n", [])
+    status, output, err = make(project, slow, ".venv/run", uv=True)
+    assert (status, output, err) == (0, "Fetching what the API needs, into .venv with uv …\n", [])
     assert (project / ".venv/run").exists()
     assert list(project.glob(".venv/lib/*/site-packages/tiny.py"))
     assert time.monotonic() - began > 4  # which would be a silence
 
 
 def test_without_uv_pip_fetches_it_too(project: Path, files_from: str) -> None:
-    status, told, err = make(project, files_from, ".venv/run", uv=False)  # which lists no uv
+    status, output, err = make(project, files_from, ".venv/run", uv=False)  # which lists no uv
     assert (status, err) == (0, [])
-    assert told.splitlines() == [
+    assert output.splitlines() == [
         "Fetching uv, which makes the environments …",
         "Fetching what the API needs, into .venv with pip …",
     ]
@@ -219,7 +219,7 @@ def test_a_dead_registry_of_npm_is_told_too(tmp_path: Path, silent: str, silence
     for file in (ROOT / "Makefile", *(ROOT / "bench").glob("package*.json")):
         shutil.copy(file, tmp_path / file.relative_to(ROOT))
     began = time.monotonic()
-    done = subprocess.run(
+    process = subprocess.run(
         ["make", "-C", str(tmp_path), "--no-print-directory", "bench/node_modules/ready"],
         env={
             **{name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))},
@@ -230,8 +230,8 @@ def test_a_dead_registry_of_npm_is_told_too(tmp_path: Path, silent: str, silence
         text=True,
         timeout=60,
     )
-    assert (done.returncode, done.stdout) == (2, "Fetching what the benchmarks need, with npm …\n")
-    assert done.stderr.splitlines()[0] == (
+    assert (process.returncode, process.stdout) == (2, "Fetching what the benchmarks need, with npm …\n")
+    assert process.stderr.splitlines()[0] == (
         "The registry of npm's packages could not be reached for what the benchmarks need: "
         "check that this machine is connected, then run make again."
     )

@@ -16,16 +16,16 @@ def test_an_id_is_a_prefix_and_27_base62_characters() -> None:
 
 
 def test_ids_sort_in_the_order_of_their_making() -> None:
-    made = [ids.new("x") for _ in range(10_000)]
-    assert made == sorted(made)
-    assert len({*made}) == 10_000
+    new_ids = [ids.new("x") for _ in range(10_000)]
+    assert new_ids == sorted(new_ids)
+    assert len({*new_ids}) == 10_000
 
 
 def test_ids_made_by_many_threads_at_once_differ_and_sort_within_each() -> None:
     with ThreadPoolExecutor(8) as threads:
-        made = [*threads.map(lambda _: [ids.new("x") for _ in range(500)], range(8))]
-    assert all(each == sorted(each) for each in made)
-    assert len({id for each in made for id in each}) == 4_000
+        ids_by_thread = [*threads.map(lambda _: [ids.new("x") for _ in range(500)], range(8))]
+    assert all(thread_ids == sorted(thread_ids) for thread_ids in ids_by_thread)
+    assert len({id for thread_ids in ids_by_thread for id in thread_ids}) == 4_000
 
 
 def test_an_id_carries_the_moment_of_its_making() -> None:

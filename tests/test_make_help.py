@@ -9,11 +9,11 @@ from tests.served.commands import run
 
 
 def test_every_target_is_told_in_a_line() -> None:
-    status, told, err = run({}, "make", "help")
+    status, output, err = run({}, "make", "help")
     assert (status, err) == (0, "")
-    named = (ROOT / "Makefile").read_text().partition("\n.PHONY: ")[2].partition("\n\n")[0].replace("\\", "").split()
-    assert sorted(line.split()[0] for line in told.splitlines()) == sorted(named)
-    assert "Make build/$STAGE: the Lambda package" in told
+    targets = (ROOT / "Makefile").read_text().partition("\n.PHONY: ")[2].partition("\n\n")[0].replace("\\", "").split()
+    assert sorted(line.split()[0] for line in output.splitlines()) == sorted(targets)
+    assert "Make build/$STAGE: the Lambda package" in output
 
 
 def test_a_folder_may_have_a_space_in_its_name(tmp_path: Path) -> None:
@@ -24,6 +24,6 @@ def test_a_folder_may_have_a_space_in_its_name(tmp_path: Path) -> None:
     (elsewhere / ".local" / "cloud").mkdir(parents=True)
     for target in ("help", "reset"):
         command = ["make", "-f", str(project / "Makefile"), target]
-        done = subprocess.run(command, cwd=elsewhere, capture_output=True, text=True)
-        assert (done.returncode, done.stderr) == (0, "")
+        process = subprocess.run(command, cwd=elsewhere, capture_output=True, text=True)
+        assert (process.returncode, process.stderr) == (0, "")
     assert list((elsewhere / ".local").iterdir()) == []

@@ -41,17 +41,17 @@ def test_what_is_lacking_is_said_first_and_last_and_only_what_needs_it_is_not_ru
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/test_own.py"]
     environment = {name: value for name, value in os.environ.items() if name not in ("CI", "PYTEST_ADDOPTS")}
     environment["PATH"] = str(tmp_path / "nowhere")
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
-    said = done.stdout.splitlines()
-    assert done.returncode == 0, said
-    assert said[0].startswith(
+    process = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    lines = process.stdout.splitlines()
+    assert process.returncode == 0, lines
+    assert lines[0].startswith(
         "This machine lacks bash, chromium, curl, dropbear, fail2ban, faketime, fish, go, java, jq, libssh, nftables"
     )
     assert (
         "apt-get install -y --no-install-recommends bash chromium chromium-driver curl dropbear-bin fail2ban faketime"
-        in said[0]
+        in lines[0]
     )
-    assert "1 passed, 2 not run: jq, openssl" in said
+    assert "1 passed, 2 not run: jq, openssl" in lines
 
 
 def test_for_ci_a_lack_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,11 @@ def test_the_committed_table_is_the_one_of_the_code() -> None:
 
 
 def test_the_app_serves_all_endpoints_and_asks_for_a_token_where_they_say_so() -> None:
-    declared = {(it.method, it.path): it.authorizer for served in routes.ALL for it in served.endpoints()}
+    declared = {
+        (endpoint.method, endpoint.path): endpoint.authorizer
+        for served in routes.ALL
+        for endpoint in served.endpoints()
+    }
     registered = {
         (method, path): entry.authorizer
         for path, methods in app.routes.items()

@@ -23,7 +23,7 @@ def test_a_secret_that_was_said_would_be_found() -> None:
     der = keys.to_der(keys.generate_ed25519())
     context = {"account": "acct_1", "resource": "sshca_1"}
     sealed = [(vault.seal(der, context), context)]
-    for said in (
+    for text in (
         f"Authorization: Bearer {SECRET}",
         f"deep in{SECRET}side",
         "-----BEGIN PRIVATE KEY-----\nMC4C",
@@ -35,14 +35,14 @@ def test_a_secret_that_was_said_would_be_found() -> None:
         f"key {der!r}",
         repr([SECRET, {"key": der}]),
     ):
-        assert leaks(Record({SECRET}, sealed, logs=["all is well", said])) == [said]
-        assert leaks(Record({SECRET}, sealed, answers=[said])) == [said]
-        assert leaks(Record({SECRET}, sealed, events=[said])) == [said]
+        assert leaks(Record({SECRET}, sealed, logs=["all is well", text])) == [text]
+        assert leaks(Record({SECRET}, sealed, answers=[text])) == [text]
+        assert leaks(Record({SECRET}, sealed, events=[text])) == [text]
 
 
 def test_what_is_no_secret_is_not_taken_for_one() -> None:
-    said = "Send the header 'Authorization: Bearer <token of an API key>'. Traceback: private_key"
-    assert leaks(Record({"", "x", "Bearer"}, logs=[said], answers=[said])) == []
+    text = "Send the header 'Authorization: Bearer <token of an API key>'. Traceback: private_key"
+    assert leaks(Record({"", "x", "Bearer"}, logs=[text], answers=[text])) == []
 
 
 def test_log_files_are_searched_too(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def test_a_trace_is_passed_on_with_a_span_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    "sent",
+    "header",
     [
         "",
         "x",
@@ -29,5 +29,5 @@ def test_a_trace_is_passed_on_with_a_span_of_its_own() -> None:
         f"00-{TRACE}-{SPAN}",
     ],
 )
-def test_a_malformed_header_is_ignored(sent: str) -> None:
-    assert (tracing.follow(sent), tracing.current()) == ("", "")
+def test_a_malformed_header_is_ignored(header: str) -> None:
+    assert (tracing.follow(header), tracing.current()) == ("", "")

@@ -49,8 +49,8 @@ class InProcess:
 
     base_url = "http://localhost"
 
-    def __init__(self, served: Chalice = app) -> None:
-        self._gateway = Gateway(served, Config.create(chalice_app=served))
+    def __init__(self, chalice_app: Chalice = app) -> None:
+        self._gateway = Gateway(chalice_app, Config.create(chalice_app=chalice_app))
 
     def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
         answer = self._gateway.handle_request(method, path, dict(headers), body or None)
@@ -119,11 +119,11 @@ class Client:
     def send(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
         """`body` is sent as JSON, or as it is when it is bytes. A header given as "" is left out."""
         raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-        sent = {"Content-Type": "application/json"} if raw else {}
-        sent |= {"Authorization": f"Bearer {self.token}"} if self.token else {}
-        sent |= {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
-        RECORD.secrets.add(sent.get("Authorization", "").partition(" ")[2])
-        answer = self.transport.send(method, path, {name: value for name, value in sent.items() if value}, raw)
+        all_headers = {"Content-Type": "application/json"} if raw else {}
+        all_headers |= {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        all_headers |= {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        RECORD.secrets.add(all_headers.get("Authorization", "").partition(" ")[2])
+        answer = self.transport.send(method, path, {name: value for name, value in all_headers.items() if value}, raw)
         self._remember(answer)
         self.check(method, path, raw, answer.status, answer.headers, answer.text)
         return answer

@@ -8,7 +8,7 @@ from tests.transports import Client
 NAME, OTHER = "demo.tunnels.localhost", "other.tunnels.localhost"
 
 
-def opened(
+def open_agent_tunnel(
     account: str, *, name: str = NAME, credential: str = "sshcr_1", gateway: str = "gw-1", lease: int | None = 60
 ) -> str:
     """Open a tunnel, with a lease of its own unless that is None. Return its id."""
@@ -25,7 +25,7 @@ def opened(
     return tunnels.open_tunnel(account, tunnel, lease=lease, name=name)
 
 
-def ended(client: Client) -> list[tuple[str, str]]:
+def list_ends(client: Client) -> list[tuple[str, str]]:
     """Return the ends of tunnels that an account's events tell: of which, and by whom."""
-    found = client.get("/audit_events?action=tunnel.delete").json["audit_events"]
-    return [(event["resource_id"], event["actor"]["type"]) for event in found]
+    events = client.get("/audit_events?action=tunnel.delete").json["audit_events"]
+    return [(event["resource_id"], event["actor"]["type"]) for event in events]

@@ -16,8 +16,8 @@ def test_a_figure_that_fails_is_a_row_that_says_so_and_the_others_are_measured()
     need("the embedded cloud")
     command = [sys.executable, "-m", "bench", "nothing", "store_calls"]
     table = ROOT / "build" / "bench" / "table.md"
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("| ")]
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    lines = [line for line in process.stdout.splitlines() if line.startswith("| ")]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
     assert [row[0] for row in rows[1:]] == [
         "nothing",
@@ -25,14 +25,14 @@ def test_a_figure_that_fails_is_a_row_that_says_so_and_the_others_are_measured()
     ]
     assert rows[1][1:] == ["failed", "", "", "", ""]
     assert {row[5] for row in rows[2:]} == {"yes"}
-    assert done.stderr.endswith(f"\nThese figures could not be measured: nothing. All others are in {table}.\n")
-    assert table.read_text() == done.stdout
-    assert done.returncode == 1
+    assert process.stderr.endswith(f"\nThese figures could not be measured: nothing. All others are in {table}.\n")
+    assert table.read_text() == process.stdout
+    assert process.returncode == 1
 
 
 @pytest.mark.parametrize("target", ["bench", "bench-profile"])
 def test_the_environments_of_all_figures_are_made_before_the_first_is_measured(target: str) -> None:
     rules = (ROOT / "Makefile").read_text()
-    made = re.search(rf"^{target}: (.*) ##", rules, re.M)
-    assert made
-    assert {".venv/bench", ".venv-cloud/ready", ".venv-edge/ready", "bench/node_modules/ready"} <= {*made[1].split()}
+    match = re.search(rf"^{target}: (.*) ##", rules, re.M)
+    assert match
+    assert {".venv/bench", ".venv-cloud/ready", ".venv-edge/ready", "bench/node_modules/ready"} <= {*match[1].split()}

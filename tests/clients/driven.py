@@ -22,7 +22,7 @@ class Driven:
     def call(self, endpoint: Endpoint, ids: Sequence[str] = (), body: Any = None, **query: Any) -> tuple[int, Any]:
         """Have it send one request; its status, and its body."""
         operation = Operation.of(endpoint)
-        asked = {
+        request = {
             "operation": operation.name,
             "method": endpoint.method.lower(),
             "template": operation.path,
@@ -32,21 +32,21 @@ class Driven:
             "schema": operation.request_schema if operation.body else "",
             "body": body,
         }
-        return self._said(asked)
+        return self._exchange(request)
 
-    def _said(self, asked: Mapping[str, Any]) -> tuple[int, Any]:
+    def _exchange(self, request: Mapping[str, Any]) -> tuple[int, Any]:
         assert self.process.stdin
         assert self.process.stdout
-        self.process.stdin.write(f"{json.dumps(asked)}\n")
+        self.process.stdin.write(f"{json.dumps(request)}\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
-        assert line, f"the client broke off at {asked}"
+        assert line, f"the client broke off at {request}"
         answer = json.loads(line.replace('+00:00"', 'Z"'))  # as some write the times that they read
         return answer["status"], answer["body"]
 
 
 @contextmanager
-def driven(api: Served, command: Sequence[str | Path], **settings: Any) -> Iterator[Driven]:
+def start_client(api: Served, command: Sequence[str | Path], **settings: Any) -> Iterator[Driven]:
     """Yield a client that was started by a command, with the address of the API and a key of its own."""
     process = subprocess.Popen(
         [*command, api.base_url, api.token], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **settings

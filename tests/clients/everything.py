@@ -19,8 +19,8 @@ from tests.transports import Client
 
 _ID = re.compile(r"[a-z]+_[0-9A-Za-z]{27}")
 _NOBODYS = "0" * 27
-_PASSWORDS = [each.request for each in SAMPLES["/edges/https/{edge_id}/routes/{id}/basic_auth"]]
-_RESTRICTIONS = [each.request for each in SAMPLES["/edges/tcp/{id}/ip_restriction"]]
+_PASSWORDS = [sample.request for sample in SAMPLES["/edges/https/{edge_id}/routes/{id}/basic_auth"]]
+_RESTRICTIONS = [sample.request for sample in SAMPLES["/edges/tcp/{id}/ip_restriction"]]
 
 
 def check(driven: Driven, client: Client) -> None:
@@ -33,24 +33,26 @@ def check(driven: Driven, client: Client) -> None:
             _check_list(driven, client, resource)
     for module in OF_EDGES:
         _check_module(driven, client, module)
-    for module in (it for it in modules.load_all() if it not in OF_EDGES):
+    for module in (module for module in modules.load_all() if module not in OF_EDGES):
         _check_held(driven, client, module)
 
 
 def _endpoint(routes: Routes, method: str, *, end: str = "") -> Endpoint:
     """Return the first endpoint of a kind or module with a method, whose path ends so."""
-    return next(it for it in routes.endpoints() if it.method == method and it.path.endswith(end))
+    return next(
+        endpoint for endpoint in routes.endpoints() if endpoint.method == method and endpoint.path.endswith(end)
+    )
 
 
 def _check_kind(driven: Driven, client: Client, resource: EditableResource) -> None:
-    of_list, one = Collection.of(client, resource), resource.kind.item_path
+    of_list, item_path = Collection.of(client, resource), resource.kind.item_path
     parents = _ID.findall(of_list.path)
     create = _endpoint(resource, "POST")
     status, first = driven.call(create, parents, of_list.body())
     assert status == 201, first
     _, second = driven.call(create, parents, of_list.body(description="the second"))
     ids = [*parents, first["id"]]
-    read = driven.call(_endpoint(resource, "GET", end=one), ids)
+    read = driven.call(_endpoint(resource, "GET", end=item_path), ids)
     plain = client.get(f"{of_list.path}/{first['id']}").json
     assert read == (200, plain)
     assert {**first, **({"token": None} if "token" in first else {})} == plain
@@ -60,7 +62,7 @@ def _check_kind(driven: Driven, client: Client, resource: EditableResource) -> N
     _check_pages(driven, client, of_list, parents, [second["id"], first["id"]])
     _check_refusals(driven, resource, parents, ids, of_list.body(description="x" * 256))
     assert driven.call(_endpoint(resource, "DELETE"), ids) == (204, None)
-    assert driven.call(_endpoint(resource, "GET", end=one), ids)[0] == 404
+    assert driven.call(_endpoint(resource, "GET", end=item_path), ids)[0] == 404
 
 
 def _check_pages(driven: Driven, client: Client, of_list: Collection, parents: list[str], newest: list[str]) -> None:
@@ -100,7 +102,7 @@ def _check_list(driven: Driven, client: Client, resource: Resource) -> None:
 
 def _check_module(driven: Driven, client: Client, module: Module) -> None:
     _check_replaced(
-        driven, client, module, on_a_holder(client, module), [each.request for each in SAMPLES[module.path]]
+        driven, client, module, on_a_holder(client, module), [sample.request for sample in SAMPLES[module.path]]
     )
 
 

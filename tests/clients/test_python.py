@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.clients import everything
-from tests.clients.driven import driven
+from tests.clients.driven import start_client
 from tests.conftest import ROOT, Served
 from tests.docs.page import samples
-from tests.docs.reader import Reader, some
+from tests.docs.reader import Reader, pick_samples
 from tests.openapi.test_document import OPERATIONS
 
 pytestmark = pytest.mark.needs("the environment of make")
@@ -41,8 +41,8 @@ def test_its_types_hold(client: Path, tmp_path: Path) -> None:
         f"--cache-dir={tmp_path}",
         "tunnel_edge_client",
     ]
-    done = subprocess.run(command, cwd=client, capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, done.stdout
+    process = subprocess.run(command, cwd=client, capture_output=True, text=True, timeout=100)
+    assert process.returncode == 0, process.stdout
 
 
 @pytest.fixture(scope="module")
@@ -67,13 +67,13 @@ def installed(client: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_it_can_be_installed_and_does_everything(installed: Path, served: Served) -> None:
     newcomer = served.newcomer()
-    with driven(newcomer, [sys.executable, DRIVER], env={**os.environ, "PYTHONPATH": str(installed)}) as driver:
+    with start_client(newcomer, [sys.executable, DRIVER], env={**os.environ, "PYTHONPATH": str(installed)}) as driver:
         everything.check(driver, newcomer.client())
 
 
 @pytest.mark.needs("the page of the reference")
 def test_samples_of_the_reference_work(installed: Path, served: Served, tmp_path: Path) -> None:
     reader = Reader.new(served)
-    for name, sample in some(dict(samples("Python"))).items():
-        said = reader.run([sys.executable, "-c", reader.adapted(sample)], tmp_path, PYTHONPATH=str(installed))
-        assert "error_code" not in said, name
+    for name, sample in pick_samples(dict(samples("Python"))).items():
+        output = reader.run([sys.executable, "-c", reader.insert_ids(sample)], tmp_path, PYTHONPATH=str(installed))
+        assert "error_code" not in output, name

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from tests.clients import everything
-from tests.clients.driven import driven
+from tests.clients.driven import start_client
 from tests.conftest import ROOT, Served
 from tests.docs.page import samples
-from tests.docs.reader import Reader, some
+from tests.docs.reader import Reader, pick_samples
 from tests.openapi.test_document import OPERATIONS, contents
 
 pytestmark = pytest.mark.needs("npm", "the compiler of the TypeScript client")
@@ -46,17 +46,17 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def compile_all(project: Path, names: Iterable[str]) -> None:
     """Make programs of the project, once their types hold."""
     command = [str(COMPILER / ".bin" / "tsc"), *OPTIONS, *(f"{name}.ts" for name in names)]
-    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, done.stdout
+    process = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=100)
+    assert process.returncode == 0, process.stdout
 
 
 def examples() -> Iterator[str]:
     """Return every example of a request and of a response as a constant of its type."""
     yield 'import type { components } from "tunnel-edge-client";'
-    shown: list[Any] = [
+    texts: list[Any] = [
         content for *_, operation in OPERATIONS for content in contents(operation) if "example" in content
     ]
-    for number, content in enumerate(shown):
+    for number, content in enumerate(texts):
         schema = content["schema"]["$ref"].rpartition("/")[2]
         yield f'export const example{number}: components["schemas"]["{schema}"] = {json.dumps(content["example"])};'
 
@@ -70,7 +70,7 @@ def test_it_can_be_installed_and_does_everything(project: Path, served: Served) 
     shutil.copy(DRIVER, project / "driver.ts")
     newcomer = served.newcomer()
     compile_all(project, ["driver"])
-    with driven(newcomer, ["node", "driver.js"], cwd=project) as driver:
+    with start_client(newcomer, ["node", "driver.js"], cwd=project) as driver:
         everything.check(driver, newcomer.client())
 
 
@@ -80,7 +80,7 @@ def test_the_types_of_every_sample_of_the_reference_hold_and_some_are_run(projec
     for name, sample in of_typescript.items():
         (project / f"{name}.ts").write_text(sample)
     compile_all(project, of_typescript)
-    for name in some(of_typescript):
+    for name in pick_samples(of_typescript):
         compiled = project / f"{name}.js"
-        compiled.write_text(reader.adapted(compiled.read_text()))
+        compiled.write_text(reader.insert_ids(compiled.read_text()))
         assert "error_code" not in reader.run(["node", compiled], project), name

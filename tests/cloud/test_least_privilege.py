@@ -72,7 +72,7 @@ def calls(accounts: Mapping[str, Account]) -> Calls:
 def _use_the_api(admin: Client) -> None:
     for resource in EDITABLE_KINDS:
         them = Collection.of(admin, resource)
-        record = them.one()
+        record = them.create()
         admin.patch(f"{them.path}/{record['id']}", {"description": "changed"})
         admin.get(them.path)
         admin.delete(f"{them.path}/{record['id']}")

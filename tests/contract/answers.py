@@ -53,8 +53,8 @@ def check_headers(answer: Answer, headers: Mapping[str, str]) -> None:
     assert answer.headers["operation-id"]
 
 
-def not_allowed(allowed: str) -> Refused:
-    return Refused(405, "method_not_allowed", headers={"allow": allowed})
+def method_not_allowed(methods: str) -> Refused:
+    return Refused(405, "method_not_allowed", headers={"allow": methods})
 
 
 def invalid(**details: str) -> Refused:

@@ -20,7 +20,7 @@ from tests.contract.answers import (
     Bodiless,
     Refused,
     invalid,
-    not_allowed,
+    method_not_allowed,
 )
 from tests.transports import Answer, Client
 
@@ -47,8 +47,8 @@ def _post(name: str, expected: Refused, body: Any, **headers: str) -> Case:
     return Case(name, expected, "POST", body=body, headers=headers)
 
 
-def _other_method(method: str, path: str, allowed: str) -> Case:
-    answer = Bodiless(405, {"allow": allowed}) if method == "HEAD" else not_allowed(allowed)
+def _other_method(method: str, path: str, methods: str) -> Case:
+    answer = Bodiless(405, {"allow": methods}) if method == "HEAD" else method_not_allowed(methods)
     return Case(f"{method} {path}", answer, method, path)
 
 
@@ -191,5 +191,5 @@ EVERY = [
 ]
 
 
-def each(cases: list[Case]) -> pytest.MarkDecorator:
+def parametrize(cases: list[Case]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", cases, ids=lambda case: case.name)

@@ -11,7 +11,7 @@ from chalicelib import ids
 from chalicelib.http import auth
 from chalicelib.operator import accounts
 from tests.conftest import Served
-from tests.contract import differences, given
+from tests.contract import deployments, differences
 from tests.contract.cases import Case
 from tests.contract.wire import Tidy, Wire
 from tests.transports import Answer, Client, InProcess
@@ -36,24 +36,26 @@ def _in_process(request: pytest.FixtureRequest) -> Entrance:
 
 
 def _local_server(request: pytest.FixtureRequest) -> Entrance:
-    return _served("local_server", request.getfixturevalue("served"))
+    return _open_served("local_server", request.getfixturevalue("served"))
 
 
-def _deployed(request: pytest.FixtureRequest) -> Entrance:
-    return _served("emulated_gateway", request.getfixturevalue("deployed_api"))
+def _open_deployed(request: pytest.FixtureRequest) -> Entrance:
+    return _open_served("emulated_gateway", request.getfixturevalue("deployed_api"))
 
 
-def _served(name: str, api: Served) -> Entrance:
+def _open_served(name: str, api: Served) -> Entrance:
     @cache
-    def other() -> str:
+    def stranger_token() -> str:
         return api.newcomer().token
 
-    return Entrance(name, lambda: _over_http(api.base_url, api.token), lambda: _over_http(api.base_url, other()))
+    return Entrance(
+        name, lambda: _over_http(api.base_url, api.token), lambda: _over_http(api.base_url, stranger_token())
+    )
 
 
-def _given(request: pytest.FixtureRequest) -> Entrance:
+def _open_given(request: pytest.FixtureRequest) -> Entrance:
     url, token = os.environ["CONTRACT_URL"].rstrip("/"), os.environ["CONTRACT_KEY"]
-    deployment = given.ask(url, token)
+    deployment = deployments.ask(url, token)
 
     def admin() -> Client:
         version = {deployment.version_header: auth.VERSIONS[0]}
@@ -69,9 +71,9 @@ def _over_http(base_url: str, token: str) -> Client:
     return Client(Wire(base_url, base_url)).with_token(token)
 
 
-TRANSPORTS = {"in_process": _in_process, "local_server": _local_server, "deployed": _deployed}
+TRANSPORTS = {"in_process": _in_process, "local_server": _local_server, "deployed": _open_deployed}
 if "CONTRACT_URL" in os.environ:
-    TRANSPORTS = {"given": _given}
+    TRANSPORTS = {"given": _open_given}
 
 
 @pytest.fixture(scope="session", params=TRANSPORTS)
@@ -82,16 +84,16 @@ def entrance(request: pytest.FixtureRequest) -> Entrance:
 @pytest.fixture
 def client(entrance: Entrance) -> Iterator[Client]:
     """Yield a client for the admin of an account, which may hold more than what the test makes."""
-    yield from _tidied(entrance.admin())
+    yield from _tidy_up(entrance.admin())
 
 
 @pytest.fixture
 def stranger(entrance: Entrance) -> Iterator[Client]:
     """Yield a client for the admin of another account."""
-    yield from _tidied(entrance.stranger())
+    yield from _tidy_up(entrance.stranger())
 
 
-def _tidied(client: Client) -> Iterator[Client]:
+def _tidy_up(client: Client) -> Iterator[Client]:
     tidy = Tidy(client.transport)
     yield replace(client, transport=tidy)
     tidy.unmake()
@@ -100,4 +102,4 @@ def _tidied(client: Client) -> Iterator[Client]:
 @pytest.fixture
 def check(entrance: Entrance) -> Callable[[Case, Answer], None]:
     """Hold the answer to a case against what the transport is to answer."""
-    return lambda case, answer: differences.expected(entrance.name, case).check(answer)
+    return lambda case, answer: differences.expected_answer(entrance.name, case).check(answer)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tests.contract.answers import NO_ROUTE, Accepted, Bodiless, Refused, not_allowed
+from tests.contract.answers import NO_ROUTE, Accepted, Bodiless, Refused, method_not_allowed
 from tests.contract.cases import Case
 
 
@@ -17,8 +17,8 @@ _NO_WIRE = "There is no wire, whose reader takes the body of an answer to HEAD a
 
 DIFFERENCES: dict[str, dict[str, Difference]] = {
     "in_process": {
-        "HEAD /api_keys": Difference(not_allowed("GET, POST"), _NO_WIRE),
-        "HEAD /api_keys/ak_1": Difference(not_allowed("DELETE, GET, PATCH"), _NO_WIRE),
+        "HEAD /api_keys": Difference(method_not_allowed("GET, POST"), _NO_WIRE),
+        "HEAD /api_keys/ak_1": Difference(method_not_allowed("DELETE, GET, PATCH"), _NO_WIRE),
     },
     "local_server": {},
     "emulated_gateway": {
@@ -37,7 +37,7 @@ DIFFERENCES: dict[str, dict[str, Difference]] = {
 }
 
 
-def expected(transport: str, case: Case) -> Refused | Accepted | Bodiless:
+def expected_answer(transport: str, case: Case) -> Refused | Accepted | Bodiless:
     """Return the transport's answer to the case."""
     difference = DIFFERENCES[transport].get(case.name)
     return difference.instead if difference else case.expected

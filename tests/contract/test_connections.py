@@ -13,18 +13,18 @@ from tests.transports import Client
 
 
 def test_a_connection_goes_on_after_every_kind_of_answer(client: Client) -> None:
-    one = f"/api_keys/{client.create('/api_keys', {})['id']}"
+    address = f"/api_keys/{client.create('/api_keys', {})['id']}"
     answers = [
-        client.get(one),
-        client.patch(one, {"description": "kept"}),
+        client.get(address),
+        client.patch(address, {"description": "kept"}),
         client.post("/api_keys", {"description": 1}),
         client.post("/api_keys", b"{"),
         client.send("POST", "/api_keys", {}, Content_Type="text/plain"),
         client.post("/api_keys", b"1" * 300_000),
         client.with_token("").post("/api_keys", {"metadata": "m" * 4096}),
-        client.with_version("1").get(one),
-        client.delete(one),
-        client.delete(one),
+        client.with_version("1").get(address),
+        client.delete(address),
+        client.delete(address),
         client.get("/api_keys?limit=1"),
     ]
     assert [answer.status for answer in answers] == [200, 200, 400, 400, 415, 413, 401, 400, 204, 404, 200]
@@ -57,12 +57,12 @@ def test_every_answer_has_an_operation_id_of_its_own(client: Client) -> None:
 
 @pytest.mark.parametrize("write", [str.lower, str.upper, str.title])
 def test_the_name_of_a_header_may_be_written_in_any_case(client: Client, write: Callable[[str], str]) -> None:
-    named = {
+    plain_headers = {
         "Authorization": f"Bearer {client.token}",
         "Content-Type": "application/json",
         **client.headers,
     }
-    headers = {write(name): value for name, value in named.items()}
+    headers = {write(name): value for name, value in plain_headers.items()}
     assert client.transport.send("POST", "/edges/tls", headers, b"{}").status == 201
 
 
@@ -78,5 +78,5 @@ def test_the_media_type_may_be_written_in_any_case_and_have_parameters(client: C
 
 def test_any_unicode_comes_back_as_it_was_sent(client: Client) -> None:
     text = 'é 🦊 \u2028 \\ " \x00 \x7f e\u0301'
-    created = client.create("/edges/tls", {"metadata": text})
-    assert client.get(f"/edges/tls/{created['id']}").json["metadata"] == created["metadata"] == text
+    edge = client.create("/edges/tls", {"metadata": text})
+    assert client.get(f"/edges/tls/{edge['id']}").json["metadata"] == edge["metadata"] == text

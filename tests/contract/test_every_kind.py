@@ -38,16 +38,16 @@ def test_a_resource_is_created_read_listed_changed_and_deleted(client: Client, r
     path = PATHS[resource.kind.path](client) if resource.kind.path in PATHS else resource.kind.path
     if resource.kind is kinds.RESERVED_ADDRS and not has_ports(client):
         pytest.skip("the deployment has no TCP_PORTS: no address can be reserved")
-    created = client.create(path, BODIES[resource.kind.path](client))
-    address = f"{path}/{created['id']}"
-    assert created["uri"] == client.transport.base_url + address
-    response = {**created, **({"token": None} if "token" in created else {})}
+    entry = client.create(path, BODIES[resource.kind.path](client))
+    address = f"{path}/{entry['id']}"
+    assert entry["uri"] == client.transport.base_url + address
+    response = {**entry, **({"token": None} if "token" in entry else {})}
     assert client.get(address).json == response
     page = client.get(f"{path}?limit=100")
     assert (page.status, page.json["uri"]) == (200, client.transport.base_url + path)
     assert response in page.json[resource.kind.array]
-    changed = client.patch(address, {"description": "changed", "id": created["id"]})
-    assert (changed.status, changed.json) == (200, {**response, "description": "changed"})
+    answer = client.patch(address, {"description": "changed", "id": entry["id"]})
+    assert (answer.status, answer.json) == (200, {**response, "description": "changed"})
     Bodiless(204).check(client.delete(address))
     NOT_FOUND.check(client.get(address))
 

@@ -5,53 +5,53 @@ from collections.abc import Callable
 from chalicelib import ids
 from tests.contract import cases
 from tests.contract.answers import NOT_FOUND, UNAUTHENTICATED, Refused
-from tests.contract.cases import Case, each
+from tests.contract.cases import Case, parametrize
 from tests.samples import public_key
 from tests.transports import Answer, Client
 
 Check = Callable[[Case, Answer], None]
 
 
-@each(cases.UNKNOWN_PATHS)
+@parametrize(cases.UNKNOWN_PATHS)
 def test_a_path_that_is_not_there_is_no_route_whoever_asks(client: Client, check: Check, case: Case) -> None:
     check(case, case.ask(client.with_token("")))
 
 
-@each(cases.OTHER_METHODS)
+@parametrize(cases.OTHER_METHODS)
 def test_a_method_that_a_path_does_not_have_is_not_allowed_whoever_asks(
     client: Client, check: Check, case: Case
 ) -> None:
     check(case, case.ask(client.with_token("")))
 
 
-@each(cases.BAD_TOKENS)
+@parametrize(cases.BAD_TOKENS)
 def test_a_request_without_a_good_token_is_not_authenticated_whatever_else_it_lacks(
     client: Client, check: Check, case: Case
 ) -> None:
     check(case, case.ask(client.with_token("")))
 
 
-@each(cases.VERSIONS)
+@parametrize(cases.VERSIONS)
 def test_a_request_is_of_a_supported_version_before_it_is_read(client: Client, check: Check, case: Case) -> None:
     check(case, case.ask(client))
 
 
-@each(cases.BAD_BODIES)
+@parametrize(cases.BAD_BODIES)
 def test_a_body_that_is_not_one_json_object_is_refused(client: Client, check: Check, case: Case) -> None:
     check(case, case.ask(client))
 
 
-@each(cases.BAD_FIELDS)
+@parametrize(cases.BAD_FIELDS)
 def test_every_bad_field_is_named_at_once(client: Client, check: Check, case: Case) -> None:
     check(case, case.ask(client))
 
 
-@each(cases.QUERIES)
+@parametrize(cases.QUERIES)
 def test_a_query_obeys_its_rules(client: Client, check: Check, case: Case) -> None:
     check(case, case.ask(client))
 
 
-@each(cases.ODD_PATHS)
+@parametrize(cases.ODD_PATHS)
 def test_an_odd_path_is_answered_as_any_other(client: Client, check: Check, case: Case) -> None:
     check(case, case.ask(client))
 
@@ -88,7 +88,12 @@ def test_a_key_that_another_credential_holds_is_a_conflict(client: Client) -> No
 
 
 def test_what_was_deleted_is_not_found_whatever_is_asked_of_it(client: Client) -> None:
-    one = f"/ssh_certificate_authorities/{client.create('/ssh_certificate_authorities', {})['id']}"
-    assert client.delete(one).status == 204
-    for answer in (client.get(one), client.patch(one, {}), client.patch(one, {"metadata": "x"}), client.delete(one)):
+    address = f"/ssh_certificate_authorities/{client.create('/ssh_certificate_authorities', {})['id']}"
+    assert client.delete(address).status == 204
+    for answer in (
+        client.get(address),
+        client.patch(address, {}),
+        client.patch(address, {"metadata": "x"}),
+        client.delete(address),
+    ):
         NOT_FOUND.check(answer)

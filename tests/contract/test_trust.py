@@ -20,8 +20,8 @@ def test_a_deleted_certificate_is_in_the_list_that_everyone_can_fetch(client: Cl
     assert (before.status, before.content[:8]) == (200, b"SSHKRL\n\0")
     check_headers(before, {"content-type": RAW, "cache-control": "no-cache"})
     Bodiless(304).check(nobody.send("GET", f"{path}/krl", Accept=RAW, If_None_Match=before.headers["etag"]))
-    asked = {"ssh_certificate_authority_id": authority["id"], "public_key": public_key()}
-    certificate = client.create("/ssh_user_certificates", asked)
+    body = {"ssh_certificate_authority_id": authority["id"], "public_key": public_key()}
+    certificate = client.create("/ssh_user_certificates", body)
     Bodiless(204).check(client.delete(f"/ssh_user_certificates/{certificate['id']}"))
     after = nobody.send("GET", f"{path}/krl", Accept=RAW, If_None_Match=before.headers["etag"])
     assert after.status == 200

@@ -22,13 +22,13 @@ class Wire:
         self._path = address.path
 
     def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        kept = self._connection.sock
+        socket = self._connection.sock
         self._connection.request(method, self._path + path, body or None, dict(headers))
         answer = self._connection.getresponse()
         content = answer.read()
-        assert self._connection.sock is kept, f"the connection was closed after {method} {path[:80]}"
-        found = {name.lower(): value for name, value in answer.getheaders()}
-        return Answer(answer.status, found, plain(found, content).decode(errors="replace"), content)
+        assert self._connection.sock is socket, f"the connection was closed after {method} {path[:80]}"
+        received = {name.lower(): value for name, value in answer.getheaders()}
+        return Answer(answer.status, received, plain(received, content).decode(errors="replace"), content)
 
 
 class Tidy:
@@ -36,7 +36,7 @@ class Tidy:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._made: dict[str, Mapping[str, str]] = {}
+        self._headers_by_path: dict[str, Mapping[str, str]] = {}
 
     @property
     def base_url(self) -> str:
@@ -45,15 +45,15 @@ class Tidy:
     def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
         answer = self._transport.send(method, path, headers, body)
         if answer.status == 201:
-            self._made[f"{path}/{answer.json['id']}"] = headers
+            self._headers_by_path[f"{path}/{answer.json['id']}"] = headers
         elif (method, answer.status) == ("PUT", 200):
-            self._made[path] = headers
+            self._headers_by_path[path] = headers
         elif (method, answer.status) == ("DELETE", 204):
-            self._made.pop(path, None)
+            self._headers_by_path.pop(path, None)
         return answer
 
     def unmake(self) -> None:
         """Delete what was made and not deleted, the newest first: it may stand on what is older."""
-        for path, headers in reversed(self._made.items()):
+        for path, headers in reversed(self._headers_by_path.items()):
             answer = self._transport.send("DELETE", path, headers, b"")
             assert answer.status == 204, answer.text

@@ -23,14 +23,14 @@ PRIVATE = "must be a public key; this is a private key, which you should never s
 each_type = pytest.mark.parametrize(("key_type", "key"), MADE.items(), ids=MADE)
 
 
-def refused(text: str) -> list[str]:
+def find_errors(text: str) -> list[str]:
     """Return the messages for a text that is refused both for a certificate and as a credential."""
-    said = []
+    messages = []
     for read in (keys.parse_authorized_key, public_keys.fingerprint):
         with pytest.raises(ValueError, match=r"^must ") as error:
             read(text)
-        said.append(str(error.value))
-    return said
+        messages.append(str(error.value))
+    return messages
 
 
 @each_type
@@ -81,23 +81,23 @@ def test_no_other_white_space_parts_the_words_of_a_key(space: str) -> None:
         f"{kind} {encoded}{space}me",
         f"{kind} {space}{encoded}",
     ):
-        refused(line)
+        find_errors(line)
     for line in (f"{space}{kind} {encoded}", f"{kind}{space} {encoded}"):
-        refused(line)
+        find_errors(line)
 
 
 @pytest.mark.parametrize("tail", ["!!!", "#me", ",", "====", "_-", "\u00e9", "=AAAA"])
 def test_what_follows_the_base64_of_a_key_is_not_taken(tail: str) -> None:
-    for made in MADE.values():
-        refused(keys.authorized_key(made.public_key()) + tail)
-        refused(keys.authorized_key(made.public_key()) + tail + " me@laptop")
+    for private_key in MADE.values():
+        find_errors(keys.authorized_key(private_key.public_key()) + tail)
+        find_errors(keys.authorized_key(private_key.public_key()) + tail + " me@laptop")
 
 
 @pytest.mark.parametrize("character", ["\0", "\1", "\x0b", "\x0c", "\x1b", "\x1c", "\x7f", "\x85", "\x9b", "\u2028"])
 def test_control_characters_are_not_taken_in_a_comment(character: str) -> None:
     line = keys.authorized_key(MADE["ed25519"].public_key())
     for comment in (f"me{character}", f"{character}me", character):
-        assert set(refused(f"{line} {comment}")) == {"must be text without control characters"}
+        assert set(find_errors(f"{line} {comment}")) == {"must be text without control characters"}
 
 
 @pytest.mark.needs("ssh")
@@ -114,9 +114,9 @@ def test_a_private_key_is_called_one_and_not_repeated(tmp_path: Path, form: str)
         private.replace("\n", r"\n"),
         public + private,
     ):
-        assert set(refused(text)) == {PRIVATE}
+        assert set(find_errors(text)) == {PRIVATE}
     for text in ("PuTTY-User-Key-File-3: ssh-ed25519\n…", "---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\n…"):
-        assert set(refused(text)) == {PRIVATE}
+        assert set(find_errors(text)) == {PRIVATE}
 
 
 @settings(max_examples=200, derandomize=True)
@@ -128,9 +128,9 @@ def test_any_line_is_a_key_or_a_value_error(text: str, kind: str, blob: bytes) -
 
 
 @settings(max_examples=200, derandomize=True)
-@given(place=st.integers(0, 10_000), value=st.integers(0, 255), kind=st.sampled_from([*MADE]))
-def test_a_line_with_one_wrong_character_is_a_key_or_a_value_error(place: int, value: int, kind: str) -> None:
+@given(index=st.integers(0, 10_000), value=st.integers(0, 255), kind=st.sampled_from([*MADE]))
+def test_a_line_with_one_wrong_character_is_a_key_or_a_value_error(index: int, value: int, kind: str) -> None:
     line = keys.authorized_key(MADE[kind].public_key())
-    place %= len(line)
+    index %= len(line)
     with suppress(ValueError):
-        keys.parse_authorized_key(line[:place] + chr(value) + line[place + 1 :])
+        keys.parse_authorized_key(line[:index] + chr(value) + line[index + 1 :])

@@ -55,16 +55,16 @@ def digest(key: PrivateKey) -> bytes:
     return public_keys.digest(public_keys.fingerprint(line(key)))
 
 
-def made(*certificates: Revoked, fingerprints: Collection[bytes] = ()) -> bytes:
+def build_krl(*certificates: Revoked, fingerprints: Collection[bytes] = ()) -> bytes:
     return krl.make(version=1, generated=NOW, certificates=certificates, fingerprints=fingerprints)
 
 
 def keygen(*arguments: object, status: int = 0) -> str:
     need("ssh")
     command = ["ssh-keygen", *map(str, arguments)]
-    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env={"TZ": "UTC"})
-    assert ended.returncode == status, ended.stderr
-    return ended.stdout
+    process = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env={"TZ": "UTC"})
+    assert process.returncode == status, process.stderr
+    return process.stdout
 
 
 class Judge:
@@ -73,19 +73,19 @@ class Judge:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def revoked(self, revocations: bytes | Path, **candidates: str) -> set[str]:
+    def find_revoked(self, revocations: bytes | Path, **candidates: str) -> set[str]:
         """Return the names of those asked about that a list revokes."""
         for name, text in candidates.items():
             (self.folder / name).write_text(f"{text.split()[0]} {text.split()[1]}\n")
         file = revocations if isinstance(revocations, Path) else self.file(revocations)
         need("ssh")
         command: list[str | Path] = ["ssh-keygen", "-Q", "-f", file, *(self.folder / name for name in candidates)]
-        ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-        verdicts = dict(re.findall(r"([^/\n]+) \([^)]*\): (ok|REVOKED)", ended.stdout))
-        assert set(verdicts) == set(candidates), ended.stderr
+        process = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        verdicts = dict(re.findall(r"([^/\n]+) \([^)]*\): (ok|REVOKED)", process.stdout))
+        assert set(verdicts) == set(candidates), process.stderr
         return {name for name, verdict in verdicts.items() if verdict == "REVOKED"}
 
-    def listed(self, revocations: bytes) -> list[str]:
+    def list_lines(self, revocations: bytes) -> list[str]:
         """Return the lines of a list that are not blank."""
         return list(filter(None, keygen("-Q", "-l", "-f", self.file(revocations)).splitlines()))
 
@@ -106,34 +106,34 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Judge:
     return Judge(tmp_path_factory.mktemp("krl"))
 
 
-def certified(serial: int, authority: PrivateKey = OWN, holder: PrivateKey = HOLDER) -> str:
-    own = replace(CERTIFICATE, serial=serial, public_key=holder.public_key())
-    return ssh_certificates.sign(own, authority)
+def sign_certificate(serial: int, authority: PrivateKey = OWN, subject_key: PrivateKey = HOLDER) -> str:
+    certificate = replace(CERTIFICATE, serial=serial, public_key=subject_key.public_key())
+    return ssh_certificates.sign(certificate, authority)
 
 
-def drawn(count: int) -> list[int]:
+def draw_serials(count: int) -> list[int]:
     """Serials as the service draws them."""
     numbers = random.Random(count)
     return [numbers.randrange(1, 2**64) for _ in range(count)]
 
 
-def expanded(lines: list[str]) -> list[int]:
+def expand_serials(lines: list[str]) -> list[int]:
     """Return the serials in the lines of a list."""
-    found: list[int] = []
+    serials: list[int] = []
     for first, last in re.findall(r"^serial: (\d+)(?:-(\d+))?$", "\n".join(lines), flags=re.MULTILINE):
-        found.extend(range(int(first), int(last or first) + 1))
-    return found
+        serials.extend(range(int(first), int(last or first) + 1))
+    return serials
 
 
 def test_an_empty_list_is_a_list_that_revokes_nothing(judge: Judge) -> None:
     empty = ["# KRL version 1", "# Generated at 20260131T120000"]
-    assert judge.listed(made()) == judge.listed(made(Revoked(line(OWN), []))) == empty
-    assert judge.revoked(made(), certificate=certified(1), key=line(HOLDER)) == set()
+    assert judge.list_lines(build_krl()) == judge.list_lines(build_krl(Revoked(line(OWN), []))) == empty
+    assert judge.find_revoked(build_krl(), certificate=sign_certificate(1), key=line(HOLDER)) == set()
 
 
 def test_a_list_tells_its_version_its_date_and_its_comment(judge: Judge) -> None:
     wide = krl.make(version=LAST, generated=NOW, certificates=[], comment="größer")
-    assert judge.listed(wide)[:2] == [f"# KRL version {LAST}", "# Generated at 20260131T120000"]
+    assert judge.list_lines(wide)[:2] == [f"# KRL version {LAST}", "# Generated at 20260131T120000"]
     assert "größer".encode() in wide
 
 
@@ -142,32 +142,32 @@ def test_a_list_tells_its_version_its_date_and_its_comment(judge: Judge) -> None
 def test_certificates_in_the_list_are_revoked_and_others_are_not(
     judge: Judge, authority: PrivateKey, count: int
 ) -> None:
-    serials = drawn(count)
-    revocations = made(Revoked(line(authority), serials))
+    serials = draw_serials(count)
+    revocations = build_krl(Revoked(line(authority), serials))
     candidates = {
-        "first": certified(serials[0], authority),
-        "last": certified(serials[-1], authority),
-        "next": certified(serials[0] + 1, authority),
-        "none": certified(0, authority),
-        "stranger": certified(serials[0], OTHER if authority is not OTHER else OWN),
+        "first": sign_certificate(serials[0], authority),
+        "last": sign_certificate(serials[-1], authority),
+        "next": sign_certificate(serials[0] + 1, authority),
+        "none": sign_certificate(0, authority),
+        "stranger": sign_certificate(serials[0], OTHER if authority is not OTHER else OWN),
         "key": line(HOLDER),
     }
-    assert judge.revoked(revocations, **candidates) == {"first", "last"}
-    assert expanded(judge.listed(revocations)) == sorted(serials)
+    assert judge.find_revoked(revocations, **candidates) == {"first", "last"}
+    assert expand_serials(judge.list_lines(revocations)) == sorted(serials)
     reference = judge.reference(authority, "".join(f"serial: {serial}\n" for serial in serials))
-    assert judge.revoked(reference, **candidates) == {"first", "last"}
+    assert judge.find_revoked(reference, **candidates) == {"first", "last"}
     assert len(revocations) <= reference.stat().st_size
 
 
 def test_a_list_of_100_000_is_made_in_time_and_fits_an_answer(judge: Judge) -> None:
-    serials = drawn(100_000)
+    serials = draw_serials(100_000)
     started = time.process_time()
-    revocations = made(Revoked(line(OWN), serials))
+    revocations = build_krl(Revoked(line(OWN), serials))
     assert time.process_time() - started < 1
     assert len(revocations) * 4 / 3 < 1_100_000  # in base64
-    candidates = {"middle": certified(serials[50_000]), "next": certified(serials[50_000] + 1)}
-    assert judge.revoked(revocations, **candidates) == {"middle"}
-    assert expanded(judge.listed(revocations)) == sorted(serials)
+    candidates = {"middle": sign_certificate(serials[50_000]), "next": sign_certificate(serials[50_000] + 1)}
+    assert judge.find_revoked(revocations, **candidates) == {"middle"}
+    assert expand_serials(judge.list_lines(revocations)) == sorted(serials)
 
 
 SHAPES = {
@@ -187,8 +187,8 @@ SHAPES = {
 
 @pytest.mark.parametrize("serials", SHAPES.values(), ids=SHAPES)
 def test_serials_that_stand_close_take_little_room(judge: Judge, serials: Collection[int]) -> None:
-    revocations = made(Revoked(line(OWN), serials))
-    assert expanded(judge.listed(revocations)) == sorted(set(serials))
+    revocations = build_krl(Revoked(line(OWN), serials))
+    assert expand_serials(judge.list_lines(revocations)) == sorted(set(serials))
     reference = judge.reference(OWN, "".join(f"serial: {serial}\n" for serial in serials))
     assert len(revocations) < reference.stat().st_size * 1.01 + 5  # the head of a list that a bitmap would have saved
 
@@ -196,58 +196,57 @@ def test_serials_that_stand_close_take_little_room(judge: Judge, serials: Collec
 @settings(max_examples=30)
 @given(st.lists(st.integers(1, 400) | st.integers(2**64 - 400, LAST) | st.integers(1, LAST), max_size=120))
 def test_whatever_is_revoked_stands_in_the_list_and_nothing_else(judge: Judge, serials: list[int]) -> None:
-    assert expanded(judge.listed(made(Revoked(line(OWN), serials)))) == sorted(set(serials))
+    assert expand_serials(judge.list_lines(build_krl(Revoked(line(OWN), serials)))) == sorted(set(serials))
 
 
 def test_lists_of_two_authorities_are_one(judge: Judge) -> None:
-    revocations = made(Revoked(line(OWN), [1, 2]), Revoked(line(AUTHORITIES["rsa"]), [2, 3]), Revoked(line(OTHER), []))
+    revocations = build_krl(
+        Revoked(line(OWN), [1, 2]), Revoked(line(AUTHORITIES["rsa"]), [2, 3]), Revoked(line(OTHER), [])
+    )
     candidates = {
-        f"{name}-{serial}": certified(serial, authority)
+        f"{name}-{serial}": sign_certificate(serial, authority)
         for name, authority in AUTHORITIES.items()
         for serial in (1, 2, 3)
     }
-    assert judge.revoked(revocations, **candidates) == {"ed25519-1", "ed25519-2", "rsa-2", "rsa-3"}
+    assert judge.find_revoked(revocations, **candidates) == {"ed25519-1", "ed25519-2", "rsa-2", "rsa-3"}
 
 
 def test_an_authority_that_is_named_twice_has_all_its_certificates_revoked(judge: Judge) -> None:
-    revocations = made(Revoked(line(OWN), [1]), Revoked(line(OWN), [3]))
-    candidates = {"one": certified(1), "two": certified(2), "three": certified(3)}
-    assert judge.revoked(revocations, **candidates) == {"one", "three"}
+    revocations = build_krl(Revoked(line(OWN), [1]), Revoked(line(OWN), [3]))
+    candidates = {"one": sign_certificate(1), "two": sign_certificate(2), "three": sign_certificate(3)}
+    assert judge.find_revoked(revocations, **candidates) == {"one", "three"}
 
 
-@pytest.mark.parametrize("holder", HOLDERS.values(), ids=HOLDERS)
-def test_a_revoked_key_is_refused_with_all_its_certificates(judge: Judge, holder: PrivateKey) -> None:
-    lost = digest(holder)
+@pytest.mark.parametrize("subject_key", HOLDERS.values(), ids=HOLDERS)
+def test_a_revoked_key_is_refused_with_all_its_certificates(judge: Judge, subject_key: PrivateKey) -> None:
+    key_digest = digest(subject_key)
     candidates = {
-        "key": line(holder),
-        "own": certified(1, OWN, holder),
-        "other": certified(2, OTHER, holder),
-        "else": certified(1),
+        "key": line(subject_key),
+        "own": sign_certificate(1, OWN, subject_key),
+        "other": sign_certificate(2, OTHER, subject_key),
+        "else": sign_certificate(1),
         "keyelse": line(HOLDER),
     }
-    assert judge.revoked(made(fingerprints=[lost]), **candidates) == {"key", "own", "other"}
-    assert judge.revoked(made(Revoked(line(OWN), [1]), fingerprints=[lost, lost]), **candidates) == {
-        "key",
-        "own",
-        "other",
-        "else",
-    }
-    assert judge.listed(made(fingerprints=[lost]))[2:] == [f"hash: SHA256:{lost.hex()}"]
-    reference = judge.reference(OWN, f"hash: {public_keys.fingerprint(line(holder))}\n")
-    assert judge.revoked(reference, **candidates) == {"key", "own", "other"}
+    assert judge.find_revoked(build_krl(fingerprints=[key_digest]), **candidates) == {"key", "own", "other"}
+    assert judge.find_revoked(
+        build_krl(Revoked(line(OWN), [1]), fingerprints=[key_digest, key_digest]), **candidates
+    ) == {"key", "own", "other", "else"}
+    assert judge.list_lines(build_krl(fingerprints=[key_digest]))[2:] == [f"hash: SHA256:{key_digest.hex()}"]
+    reference = judge.reference(OWN, f"hash: {public_keys.fingerprint(line(subject_key))}\n")
+    assert judge.find_revoked(reference, **candidates) == {"key", "own", "other"}
 
 
 def test_an_authority_whose_key_is_revoked_lets_nobody_in(judge: Judge) -> None:
-    candidates = {"own": certified(1), "other": certified(1, OTHER)}
-    assert judge.revoked(made(fingerprints=[digest(OWN)]), **candidates) == {"own"}
+    candidates = {"own": sign_certificate(1), "other": sign_certificate(1, OTHER)}
+    assert judge.find_revoked(build_krl(fingerprints=[digest(OWN)]), **candidates) == {"own"}
 
 
 def test_what_would_make_a_list_that_nobody_can_read_is_a_value_error() -> None:
     for serial in (0, -1, 2**64):
         with pytest.raises(ValueError, match="serials are numbers of 1 to"):
-            made(Revoked(line(OWN), [5, serial]))
+            build_krl(Revoked(line(OWN), [5, serial]))
     with pytest.raises(ValueError, match="fingerprints are 32 bytes each"):
-        made(fingerprints=[bytes(32), bytes(20)])
+        build_krl(fingerprints=[bytes(32), bytes(20)])
     with pytest.raises(ValueError, match="NUL"):
         krl.make(version=1, generated=NOW, certificates=[], comment="a\0b")
     for version, date in ((-1, NOW), (2**64, NOW), (1, datetime(1969, 1, 1, tzinfo=UTC))):

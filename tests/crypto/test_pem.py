@@ -14,8 +14,8 @@ CUT_OFF = "must be complete PEM: each BEGIN line needs its END line"
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r", " \n"])
 def test_a_block_is_read_as_it_was_written(ending: str) -> None:
     text = pem.encode("CERTIFICATE", LONG) + "between\n" + pem.encode("EC PRIVATE KEY", b"k")
-    found = pem.blocks(f"before\n{text}after".replace("\n", ending))
-    assert [(block.label, block.decode()) for block in found] == [("CERTIFICATE", LONG), ("EC PRIVATE KEY", b"k")]
+    blocks = pem.blocks(f"before\n{text}after".replace("\n", ending))
+    assert [(block.label, block.decode()) for block in blocks] == [("CERTIFICATE", LONG), ("EC PRIVATE KEY", b"k")]
     assert [len(line) for line in pem.encode("A", LONG).splitlines()] == [17, 64, 64, 8, 15]
 
 

@@ -31,9 +31,9 @@ def rsa(**values: int) -> str:
 
 @pytest.fixture(scope="module")
 def sound() -> dict[str, int]:
-    own = RSA.private_numbers()
-    public = own.public_numbers
-    numbers = (public.n, public.e, own.d, own.p, own.q, own.dmp1, own.dmq1, own.iqmp)
+    key = RSA.private_numbers()
+    public = key.public_numbers
+    numbers = (public.n, public.e, key.d, key.p, key.q, key.dmp1, key.dmq1, key.iqmp)
     return dict(zip(VALUES, numbers, strict=True))
 
 

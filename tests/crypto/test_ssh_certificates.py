@@ -39,7 +39,7 @@ HOST = HostCertificate(
 )
 
 
-def signed(certificate: Certificate, authority: PrivateKey) -> SSHCertificate:
+def sign(certificate: Certificate, authority: PrivateKey) -> SSHCertificate:
     line = ssh_certificates.sign(certificate, authority)
     assert line.endswith(f" {certificate.key_id}")
     read = load_ssh_public_identity(line.encode())
@@ -49,7 +49,7 @@ def signed(certificate: Certificate, authority: PrivateKey) -> SSHCertificate:
 
 @pytest.mark.parametrize("authority", AUTHORITIES.values(), ids=AUTHORITIES)
 def test_everything_that_is_vouched_for_is_in_the_certificate(authority: PrivateKey) -> None:
-    read = signed(CERTIFICATE, authority)
+    read = sign(CERTIFICATE, authority)
     read.verify_cert_signature()
     assert read.signature_key() == authority.public_key()
     assert read.type == SSHCertificateType.USER
@@ -64,13 +64,13 @@ def test_everything_that_is_vouched_for_is_in_the_certificate(authority: Private
 
 @pytest.mark.parametrize("authority", AUTHORITIES.values(), ids=AUTHORITIES)
 def test_a_host_is_vouched_for_by_its_names_alone(authority: PrivateKey) -> None:
-    line, own = ssh_certificates.sign(HOST, authority), keys.authorized_key(HOST.public_key)
+    line, key_line = ssh_certificates.sign(HOST, authority), keys.authorized_key(HOST.public_key)
     ca = keygen.Fingerprint.of(keys.authorized_key(authority.public_key()))
     read = keygen.Certificate.of(line)
-    assert signed(HOST, authority).type == SSHCertificateType.HOST
+    assert sign(HOST, authority).type == SSHCertificateType.HOST
     assert read == keygen.Certificate(
         type="ssh-rsa-cert-v01@openssh.com host certificate",
-        public_key=f"RSA-CERT {keygen.Fingerprint.of(own).sha256}",
+        public_key=f"RSA-CERT {keygen.Fingerprint.of(key_line).sha256}",
         signing_ca=read.signing_ca,
         key_id="shcrt_1",
         serial=7,
@@ -88,7 +88,7 @@ def test_rsa_authorities_sign_with_sha_512() -> None:
 
 
 def test_no_principals_are_any_user() -> None:
-    assert signed(replace(CERTIFICATE, principals=[]), AUTHORITIES["ed25519"]).valid_principals == []
+    assert sign(replace(CERTIFICATE, principals=[]), AUTHORITIES["ed25519"]).valid_principals == []
 
 
 def test_what_the_format_cannot_hold_is_a_value_error() -> None:

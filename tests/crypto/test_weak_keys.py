@@ -48,8 +48,8 @@ def pem(key: PublicKey) -> str:
     return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
 
-def assert_refused(text: str, sentence: str, *by: Callable[[str], object]) -> None:
-    for read in by or (keys.parse_authorized_key, public_keys.check):
+def assert_refused(text: str, sentence: str, *readers: Callable[[str], object]) -> None:
+    for read in readers or (keys.parse_authorized_key, public_keys.check):
         with pytest.raises(ValueError, match="must") as error:
             read(text)
         assert str(error.value) == sentence
@@ -142,14 +142,14 @@ def test_anybody_can_sign_for_a_key_of_small_order(point: int) -> None:
     """Why such keys are refused: OpenSSL takes a signature that was made up, for one message in eight at least."""
     key = Ed25519PublicKey.from_public_bytes(point.to_bytes(32, "little"))
     made_up = (1).to_bytes(32, "little") + bytes(32)  # R is the neutral point, S is 0
-    taken = 0
+    count = 0
     for message in range(200):
         try:
             key.verify(made_up, message.to_bytes(2))
-            taken += 1
+            count += 1
         except InvalidSignature:
             pass
-    assert taken > 0
+    assert count > 0
 
 
 def test_points_that_lie_beside_those_of_small_order_are_taken() -> None:

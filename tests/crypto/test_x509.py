@@ -14,8 +14,8 @@ READ = "import sys; from chalicelib.crypto import {0}; print({0}.read(sys.stdin.
 
 def said_on_stderr(program: str, text: str) -> str:
     """Return the stderr of a fresh process that reads the text: a process writes each warning once."""
-    ended = subprocess.run([sys.executable, "-c", program], input=text, capture_output=True, text=True, timeout=60)
-    return ended.stderr
+    process = subprocess.run([sys.executable, "-c", program], input=text, capture_output=True, text=True, timeout=60)
+    return process.stderr
 
 
 def test_an_rsa_key_below_2048_bits_is_refused_as_key_leaf_and_authority() -> None:

@@ -35,11 +35,11 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements += 1
-        named = dict(attrs)
-        if address := named.get("id"):
+        attributes = dict(attrs)
+        if address := attributes.get("id"):
             self.addresses.append(address)
         if tag == "a":
-            self.links.append(named["href"] or "")
+            self.links.append(attributes["href"] or "")
         if tag not in _IS_ALONE:
             self._open.append((tag, address if tag == "section" and address else ""))
 

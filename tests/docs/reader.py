@@ -28,32 +28,32 @@ class Reader:
     ids: dict[str, str] = field(default_factory=dict)
 
     @staticmethod
-    def new(served: Served) -> "Reader":
+    def new(api: Served) -> "Reader":
         """Return a reader in a new account, where the operator has opened what no request makes: a tunnel."""
-        command, environment = [sys.executable, "-c", _NEW_ACCOUNT], {**os.environ, **served.cloud}
-        made = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
-        token, tunnel = made.stdout.split()
-        return Reader(replace(served, token=token), {"tn": tunnel})
+        command, environment = [sys.executable, "-c", _NEW_ACCOUNT], {**os.environ, **api.cloud}
+        process = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
+        token, tunnel = process.stdout.split()
+        return Reader(replace(api, token=token), {"tn": tunnel})
 
     def knows(self, sample: str) -> bool:
         """Tell whether there is one of each kind that a sample is about."""
         return {*_EXAMPLE.findall(sample)} <= self.ids.keys()
 
-    def adapted(self, sample: str) -> str:
+    def insert_ids(self, sample: str) -> str:
         return _EXAMPLE.sub(lambda example: self.ids[example[1]], sample)
 
     def run(self, command: Sequence[str | Path], cwd: Path, **settings: str) -> str:
         """Run a sample's program, which must succeed, and remember what it made; its output."""
         environment = {"PATH": os.environ["PATH"], "HOME": str(cwd), **settings}
         environment |= {"BASE_URL": self.api.base_url, "API_KEY": self.api.token}
-        done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=100)
-        assert (done.returncode, done.stderr) == (0, ""), (command, done.stdout)
-        for prefix, id in _ID.findall(done.stdout):
+        process = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=100)
+        assert (process.returncode, process.stderr) == (0, ""), (command, process.stdout)
+        for prefix, id in _ID.findall(process.stdout):
             self.ids.setdefault(prefix, f"{prefix}_{id}")
-        return done.stdout
+        return process.stdout
 
 
-def some(of_language: Mapping[str, str]) -> dict[str, str]:
+def pick_samples(of_language: Mapping[str, str]) -> dict[str, str]:
     """Return samples of operations of every sort, in an order in which one makes what the next is about."""
     return {name: of_language[name] for name in _SOME}
 

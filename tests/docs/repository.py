@@ -14,6 +14,6 @@ CACHES = {".git", ".hypothesis", ".import_linter_cache", ".mypy_cache", ".pytest
 def files() -> Iterator[PurePosixPath]:
     """Yield the repository's files; git is not asked, since a download has none."""
     for folder, below, names in os.walk(ROOT):
-        here = PurePosixPath(folder).relative_to(ROOT)
-        below[:] = [name for name in below if name not in CACHES and not f"{here / name}".startswith(GENERATED)]
-        yield from (here / name for name in names)
+        directory = PurePosixPath(folder).relative_to(ROOT)
+        below[:] = [name for name in below if name not in CACHES and not f"{directory / name}".startswith(GENERATED)]
+        yield from (directory / name for name in names)

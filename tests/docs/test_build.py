@@ -35,8 +35,8 @@ def test_make_makes_the_same_document_and_page_each_time_without_node(project: P
     (project / "bin").mkdir()
     for program in ("sh", "grep", "sed"):
         (project / "bin" / program).symlink_to(str(shutil.which(program)))
-    done = run(project, str(shutil.which("make")), "docs", PATH=str(project / "bin"))
-    assert (done.returncode, done.stderr) == (0, "")
+    process = run(project, str(shutil.which("make")), "docs", PATH=str(project / "bin"))
+    assert (process.returncode, process.stderr) == (0, "")
     for product in PRODUCTS:
         assert (project / product).read_bytes() == (ROOT / product).read_bytes()
 
@@ -59,9 +59,9 @@ for path in ("/docs", "/openapi.json", "/nope"):
 
 
 def test_the_list_of_routes_says_that_the_document_is_missing(project: Path) -> None:
-    done = run(project, sys.executable, "-m", "chalicelib", "routes", "--json")
+    process = run(project, sys.executable, "-m", "chalicelib", "routes", "--json")
     message = "This server was built without its OpenAPI document: run 'make openapi'.\n"
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", message)
+    assert (process.returncode, process.stdout, process.stderr) == (1, "", message)
 
 
 @pytest.mark.needs("the page of the reference")

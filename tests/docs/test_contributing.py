@@ -15,5 +15,5 @@ def test_the_example_passes_by_itself(tmp_path: Path) -> None:
     file.write_text(example)
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(file)]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
-    assert "1 passed" in done.stdout, done.stdout + done.stderr
+    process = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
+    assert "1 passed" in process.stdout, process.stdout + process.stderr

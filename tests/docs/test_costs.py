@@ -54,9 +54,9 @@ def ask(client: Client, method: str, path: str, body: Any = None) -> Units:
     return counted(act)
 
 
-def exchanged(admin: Client, monkeypatch: pytest.MonkeyPatch, authority: str) -> dict[str, Units]:
+def measure_exchanges(admin: Client, monkeypatch: pytest.MonkeyPatch, authority: str) -> dict[str, Units]:
     """Return the units of exchanges whose issuer's keys are cached."""
-    with exchanges.allowed(monkeypatch) as issuer:
+    with exchanges.serve_allowed_issuer(monkeypatch) as issuer:
         key, person = (
             issuer.credential(admin)["id"],
             issuer.credential(admin, owner_claim="email", provision=True)["id"],
@@ -65,7 +65,7 @@ def exchanged(admin: Client, monkeypatch: pytest.MonkeyPatch, authority: str) ->
         email = {"email": "ada@example.com", "email_verified": True}
         job = "repo:acme/a-site-with-a-name:environment:production"  # its event takes more than 1 KiB for any port
         certificate = {"ssh_certificate_authority_id": authority, "public_key": public_key(), "principals": ["ada"]}
-        asked = {
+        cases = {
             "exchange a token for a key": (key, issuer.token(key), {}),
             "exchange a token for a key of the user whom a claim names": (person, issuer.token(person, **email), {}),
             "exchange a token for a certificate": (signer, issuer.token(signer, sub=job), {"certificate": certificate}),
@@ -74,9 +74,9 @@ def exchanged(admin: Client, monkeypatch: pytest.MonkeyPatch, authority: str) ->
         def act(credential: str, token: str, more: dict[str, Any]) -> None:
             assert exchanges.exchange(admin, token, credential, **more).status == 200
 
-        for case in asked.values():  # the first ones fetch keys and create the user
+        for case in cases.values():  # the first ones fetch keys and create the user
             act(*case)
-        return {name: counted(partial(act, *case)) for name, case in asked.items()}
+        return {name: counted(partial(act, *case)) for name, case in cases.items()}
 
 
 def test_requests(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_requests(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     edge = admin.create("/edges/https", HTTPS)["id"]
     tls = BODIES["/tls_certificates"](admin)
     STORE.announce_host("host-1", lease=60)
-    exchanging = exchanged(admin, monkeypatch, authority)
+    exchanging = measure_exchanges(admin, monkeypatch, authority)
     assert_on_page(
         [
             costs.request_row("get one", ask(admin, "GET", backend)),
@@ -114,22 +114,22 @@ def test_requests(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def opening(account: str, name: str = "demo.tunnels.localhost") -> Opening:
+def make_opening(account: str, name: str = "demo.tunnels.localhost") -> Opening:
     grant = Grant(account, "sshcr_" + "0" * 27, ("*",))
     return Opening(grant, HERE.id, "ts_1", "http://localhost:80", name, f"https://{name}", address="192.0.2.9")
 
 
 def test_a_tunnel(admin: Client) -> None:
     STORE.announce_gateway(HERE, lease=60)
-    carried = []
-    opened = counted(lambda: carried.append(STORE.open(opening(admin.account), most=100)))
-    checked = counted(lambda: STORE.find_unpermitted([(carried[0], opening(admin.account))]))
+    tunnels = []
+    opened = counted(lambda: tunnels.append(STORE.open(make_opening(admin.account), most=100)))
+    checked = counted(lambda: STORE.find_unpermitted([(tunnels[0], make_opening(admin.account))]))
     STORE.write_usage(admin.account, "2026-11-23T10", HERE.id, Traffic(1, 2, 2))
     used = counted(lambda: STORE.write_usage(admin.account, "2026-11-23T10", HERE.id, Traffic(1, 2, 3)))
-    closed = counted(lambda: STORE.close(carried.pop(), Traffic(1, 2, 3)))
-    port = replace(opening(admin.account, "tunnels.localhost:20001"), proto="tcp")
-    port_opened = counted(lambda: carried.append(STORE.open(port, most=100)))
-    port_closed = counted(lambda: STORE.close(carried.pop(), Traffic(1, 2, 3)))
+    closed = counted(lambda: STORE.close(tunnels.pop(), Traffic(1, 2, 3)))
+    port = replace(make_opening(admin.account, "tunnels.localhost:20001"), proto="tcp")
+    port_opened = counted(lambda: tunnels.append(STORE.open(port, most=100)))
+    port_closed = counted(lambda: STORE.close(tunnels.pop(), Traffic(1, 2, 3)))
     sweeps = MONTH / Limits().rights_sweep
     assert_on_page(
         [
@@ -187,7 +187,7 @@ def test_an_edge(admin: Client) -> None:
     )
 
 
-def every(seconds: float, act: Callable[[], object]) -> Units:
+def monthly_units(seconds: float, act: Callable[[], object]) -> Units:
     """Return the units of a month in which something is done every so many seconds."""
     return counted(act).times(MONTH / seconds)
 
@@ -202,21 +202,23 @@ def test_an_edge_host(admin: Client) -> None:
         STORE.remove_lapsed_hosts(grace=statuses._GRACE)
 
     rows = {
-        "control process: log of changes": every(control.POLL, lambda: STORE.list_changes(now)),
-        "control process: blocks and bans": every(
+        "control process: log of changes": monthly_units(control.POLL, lambda: STORE.list_changes(now)),
+        "control process: blocks and bans": monthly_units(
             control._BLOCKS_PERIOD, lambda: (STORE.list_blocked_networks(), STORE.list_banned_names())
         ),
-        "control process: proof checks": every(proof_checks._POLL, lambda: STORE.due(now, proof_checks._MAX_READ)),
-        "control process: gateways": every(control._GATEWAYS_PERIOD, STORE.list_gateways),
-        "control process: lease": every(
+        "control process: proof checks": monthly_units(
+            proof_checks._POLL, lambda: STORE.due(now, proof_checks._MAX_READ)
+        ),
+        "control process: gateways": monthly_units(control._GATEWAYS_PERIOD, STORE.list_gateways),
+        "control process: lease": monthly_units(
             statuses._RENEWAL_PERIOD,
             renew_host,
         ),
-        "gateway: log of changes": every(rights_checks._POLL, lambda: STORE.list_changes(now)),
-        "gateway: blocks and bans": every(
+        "gateway: log of changes": monthly_units(rights_checks._POLL, lambda: STORE.list_changes(now)),
+        "gateway: blocks and bans": monthly_units(
             gateway._BLOCKS_PERIOD, lambda: (STORE.list_blocked_networks(), STORE.list_banned_patterns())
         ),
-        "gateway: lease": every(Limits().lease / 3, lambda: STORE.renew_gateway(HERE.id, lease=60)),
+        "gateway: lease": monthly_units(Limits().lease / 3, lambda: STORE.renew_gateway(HERE.id, lease=60)),
     }
     total = sum(rows.values(), Units())
     assert_on_page([costs.row(name, cost, count=1) for name, cost in {**rows, "**host, altogether**": total}.items()])
@@ -233,7 +235,7 @@ class BusyLog:
     def list_changes(self, since: float) -> list[Change]:
         moments = range(math.ceil(since * 200), math.floor(self.now * 200) + 1)
         self.read += 4 * math.ceil(len(moments) / 4 * self.size / 4096)  # four shards
-        return [Change(f"{it * 5:013}-{it}", ()) for it in moments]
+        return [Change(f"{moment * 5:013}-{moment}", ()) for moment in moments]
 
 
 def units_of_busy_log(poll: float, size: int) -> Units:
@@ -248,9 +250,9 @@ def units_of_busy_log(poll: float, size: int) -> Units:
 
 
 def test_a_busy_log_of_changes(admin: Client) -> None:
-    with calls.recording() as made:
+    with calls.recording() as recording:
         admin.create("/edges/https", HTTPS)
-    (transaction,) = (call for call in made if call.operation == "TransactWriteItems")
+    (transaction,) = (call for call in recording if call.operation == "TransactWriteItems")
     puts = (action["Put"]["Item"] for action in transaction.parameters["TransactItems"] if "Put" in action)
     (entry,) = (item for item in puts if item["scope"]["S"].startswith("changes#"))
     size, _ = units.of(calls.Call("dynamodb", "Query", {}, {"Items": [entry] * 4096}))  # units of 4096 entries: bytes

@@ -21,15 +21,15 @@ def open_at(store: Store, account: str, name: str) -> None:
     store.open(opening, most=100)
 
 
-@pytest.mark.parametrize(("tunnels", "fleet", "most"), [(10_000, 3, 12), (100_000, 100, 400)])
-def test_an_idle_fleet_writes_by_its_gateways(admin: Client, tunnels: int, fleet: int, most: int) -> None:
+@pytest.mark.parametrize(("tunnels", "fleet", "limit"), [(10_000, 3, 12), (100_000, 100, 400)])
+def test_an_idle_fleet_writes_by_its_gateways(admin: Client, tunnels: int, fleet: int, limit: int) -> None:
     store = Store("local", "tunnels.localhost")
     store.announce_gateway(HERE, lease=60)
     for number in range(3):  # a renewal does not know of tunnels
         open_at(store, admin.account, f"n{number}.tunnels.localhost")
     renewed = counted(lambda: store.renew_gateway(HERE.id, lease=60))
     units = renewed.writes * PER_MINUTE * fleet
-    assert units <= most
+    assert units <= limit
     assert f"| {tunnels:,} tunnels on {fleet} gateways | {units:.0f} |" in PAGE
 
 
@@ -48,7 +48,8 @@ def test_an_opening_is_two_queries_and_one_transaction(admin: Client) -> None:
     store = Store("local", "tunnels.localhost")
     store.announce_gateway(HERE, lease=60)
     open_at(store, admin.account, "a.tunnels.localhost")
-    with calls.recording("dynamodb") as made:
+    with calls.recording("dynamodb") as recording:
         open_at(store, admin.account, "b.tunnels.localhost")
-    assert [call.operation for call in made].count("TransactWriteItems") == 1
-    assert "BatchGetItem" not in [call.operation for call in made]  # gateways are read only at the limit of tunnels
+    assert [call.operation for call in recording].count("TransactWriteItems") == 1
+    # Gateways are read only at the limit of tunnels.
+    assert "BatchGetItem" not in [call.operation for call in recording]

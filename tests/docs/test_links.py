@@ -32,14 +32,14 @@ PAGES = [file for file in FILES if file.suffix == ".md"]
 
 def sections() -> set[str]:
     """Return the numbers of the specification: of its sections, and of the rules in them (`5.4`)."""
-    found, section = set(), ""
+    numbers, section = set(), ""
     for line in (ROOT / "docs" / "specification.md").read_text().splitlines():
         if heading := re.match(rf"#+ ({_NUMBER})\.? ", line):
             section = heading[1]
-            found.add(section)
+            numbers.add(section)
         elif rule := re.match(r"([0-9]+)\. ", line):
-            found.add(f"{section}.{rule[1]}")
-    return found
+            numbers.add(f"{section}.{rule[1]}")
+    return numbers
 
 
 def references() -> set[tuple[str, str]]:
@@ -47,8 +47,8 @@ def references() -> set[tuple[str, str]]:
     return {
         (number, str(file))
         for file in FILES
-        for found in _REFERENCE.findall(text(file))
-        for number in re.findall(_NUMBER, found)
+        for reference in _REFERENCE.findall(text(file))
+        for number in re.findall(_NUMBER, reference)
     }
 
 
@@ -81,24 +81,24 @@ def looks_like_a_path(code: str) -> bool:
 
 
 def test_every_number_of_the_specification_that_is_named_exists() -> None:
-    known = sections()
-    assert {"1", "2.3.1", "2.3.1.6", "4.8", "5.4", "9.3"} <= known
+    numbers = sections()
+    assert {"1", "2.3.1", "2.3.1.6", "4.8", "5.4", "9.3"} <= numbers
     assert {number for number, _ in references()} >= {"1", "2.3.1", "2.9", "4.8", "5.4"}
-    assert sorted((number, file) for number, file in references() if number not in known) == []
+    assert sorted((number, file) for number, file in references() if number not in numbers) == []
 
 
 def test_every_link_in_the_documents_leads_to_a_file() -> None:
     links = [(str(page), link) for page in PAGES for link in _LINK.findall(prose(page))]
     relative = [(page, link) for page, link in links if not re.match(r"[a-z]+:", link)]
     assert ("README.md", "docs/guide.md") in relative
-    assert [found for found in relative if not leads_somewhere(PurePosixPath(found[0]), found[1])] == []
+    assert [link for link in relative if not leads_somewhere(PurePosixPath(link[0]), link[1])] == []
 
 
 def test_every_path_in_the_documents_exists() -> None:
     codes = [(str(page), code) for page in PAGES for code in _CODE.findall(prose(page))]
-    named = [(page, code) for page, code in codes if looks_like_a_path(code)]
-    assert ("CONTRIBUTING.md", "chalicelib/resources/") in named
-    assert [(page, code) for page, code in named if code.rstrip("/") not in ENDS] == []
+    paths = [(page, code) for page, code in codes if looks_like_a_path(code)]
+    assert ("CONTRIBUTING.md", "chalicelib/resources/") in paths
+    assert [(page, code) for page, code in paths if code.rstrip("/") not in ENDS] == []
 
 
 def test_every_document_is_reached_from_the_readme() -> None:

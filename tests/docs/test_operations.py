@@ -14,5 +14,5 @@ def test_the_table_has_every_kind_and_module() -> None:
     for resource in (*resources.load_all(), *edges.load_all()):
         scope = resource.kind.path.replace("{edge_id}", "<id>").replace("{id}", "<id>")
         (row,) = (line for line in rows if line.startswith(f"| `A#{scope}` | `{resource.kind.prefix}_` |"))
-        names = [it.name for it in modules.load_all() if it.home.rpartition("/")[0] == resource.kind.path]
+        names = [module.name for module in modules.load_all() if module.home.rpartition("/")[0] == resource.kind.path]
         assert [name for name in names if f"`{name}`" not in row] == []

@@ -98,33 +98,33 @@ def test_every_field_is_there_with_its_meaning(page: Page) -> None:
     unused = {"ApiError", "OAuthError"}  # which the conventions tell
     assert schemas.keys() - {*page.addresses} == unused
     for name in schemas.keys() - unused:
-        for field, told in schemas[name].get("properties", {}).items():
+        for field, schema in schemas[name].get("properties", {}).items():
             assert f" {field} " in text
-            assert words(told["description"].replace("`", "")) in text, (name, field)
+            assert words(schema["description"].replace("`", "")) in text, (name, field)
 
 
 def test_a_field_is_required_in_a_body_and_may_be_absent_from_an_answer() -> None:
     schemas, bodies = (
         document()["components"]["schemas"],
-        json.dumps([it.get("requestBody") for _, _, it in OPERATIONS]),
+        json.dumps([operation.get("requestBody") for _, _, operation in OPERATIONS]),
     )
-    shown = dict(re.findall(r'<div class="schema" id="(\w+)">(.*?)</div>', FILE.read_text(), re.S))
+    schema_texts = dict(re.findall(r'<div class="schema" id="(\w+)">(.*?)</div>', FILE.read_text(), re.S))
     marked = {name: re.findall(r"<dt><code>(\w+)</code>.*?(, <b>required|, may be absent|)(?:</b>)?</i></dt>", text)
-              for name, text in shown.items()}  # fmt: skip
-    named = {name for name in schemas if f'/{name}"' in bodies}
-    assert {name: dict(fields) for name, fields in marked.items() if name in named} == {
+              for name, text in schema_texts.items()}  # fmt: skip
+    body_schemas = {name for name in schemas if f'/{name}"' in bodies}
+    assert {name: dict(fields) for name, fields in marked.items() if name in body_schemas} == {
         name: {
             field: ", <b>required" if field in schemas[name].get("required", ()) else ""
             for field in schemas[name].get("properties", {})
         }
-        for name in named
+        for name in body_schemas
     }
     assert dict(marked["Tunnel"])["proto"] == dict(marked["SSHCertificateAuthority"])["key_size"] == ", may be absent"
     assert dict(marked["Tunnel"])["id"] == dict(marked["SSHCredential"])["description"] == ""
 
 
 def test_the_responses_of_the_document_are_shown() -> None:
-    text, shown = FILE.read_text(), 0
+    text, count = FILE.read_text(), 0
     for _, _, operation in OPERATIONS:
         for status, answer in operation["responses"].items():
             of = answer.get("content", {}).get("application/json", {})
@@ -133,8 +133,8 @@ def test_the_responses_of_the_document_are_shown() -> None:
                 section = text.partition(start)[2].partition("</section>")[0]
                 (example,) = re.findall(rf"<summary>Response {status}</summary><pre><code>(.*?)</code>", section, re.S)
                 assert json.loads(html.unescape(example)) == of["example"]
-                shown += 1
-    assert shown > 100
+                count += 1
+    assert count > 100
 
 
 def test_required_fields_of_bodies_come_first() -> None:
@@ -144,7 +144,7 @@ def test_required_fields_of_bodies_come_first() -> None:
 
 
 def test_every_convention_is_there(page: Page) -> None:
-    said = letters(" ".join(page.text.values()))
+    page_text = letters(" ".join(page.text.values()))
     for line in (ROOT / "docs" / "conventions.md").read_text().splitlines():
         for cell in re.sub(r"\]\([^)]*\)|```json", "", line).split("|"):  # but for the places that links lead to
-            assert letters(cell) in said
+            assert letters(cell) in page_text

@@ -12,11 +12,11 @@ EXAMPLES = ROOT / "infra" / "build" / "openapi" / "examples.json"
 
 def test_the_policies_of_pages_and_examples_are_enforced() -> None:
     page = (ROOT / "docs" / "edge.md").read_text().partition("\n### Which connections a port accepts\n")[2]
-    (shown,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    (example,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
     examples = json.loads(EXAMPLES.read_text())["tcp_edge_traffic_policy"]
 
-    policies = [shown, examples["replace"]["value"], examples["response"]["value"]]
-    assert [describe_unsupported(it) for it in policies] == ["", "", ""]
+    policies = [example, examples["replace"]["value"], examples["response"]["value"]]
+    assert [describe_unsupported(policy) for policy in policies] == ["", "", ""]
 
 
 def test_the_page_shows_a_sentence_of_the_status() -> None:

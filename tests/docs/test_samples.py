@@ -26,19 +26,19 @@ def in_order() -> Iterator[str]:
     IP policies and the reader's own key end behind all of them, passwords of routes before the other modules are set.
     """
 
-    def place(method: str, path: str) -> tuple[int, int, int]:
+    def rank(method: str, path: str) -> tuple[int, int, int]:
         last = -1 if path == FIRST else LAST.get((method, path), 0)
         if path.endswith("/offboard"):
             method = "OFFBOARD"
         depth = -path.count("/") if method == "DELETE" else path.count("/")
         return last, METHODS.index(method), depth
 
-    yield from (operation["operationId"] for *_, operation in sorted(OPERATIONS, key=lambda it: place(*it[:2])))
+    yield from (operation["operationId"] for *_, operation in sorted(OPERATIONS, key=lambda entry: rank(*entry[:2])))
 
 
 @pytest.mark.needs("bash", "curl")
 def test_every_sample_in_curl_does_what_its_operation_says(served: Served, tmp_path: Path) -> None:
-    reader, of_curl, waiting, created = Reader.new(served), dict(samples("curl")), [*in_order()], ""
+    reader, of_curl, waiting, user_id = Reader.new(served), dict(samples("curl")), [*in_order()], ""
     # Other tests have what needs an issuer: tests/live/ssh/test_federation.py.
     for name in ("exchange_token", "get_federated_credential_sign_in", "delete_user_identity"):
         waiting.remove(name)
@@ -47,11 +47,11 @@ def test_every_sample_in_curl_does_what_its_operation_says(served: Served, tmp_p
         assert ready, f"nothing makes what these are about: {waiting}"
         waiting.remove(ready)
         if ready in ("offboard_user", "delete_user"):  # one that owns nothing
-            reader.ids["usr"] = created
-        said = reader.run(["bash", "-euc", CURL + reader.adapted(of_curl[ready])], tmp_path)
-        assert said.rpartition("\n")[2] == next(iter(TOLD[ready]["responses"])), (ready, said)
+            reader.ids["usr"] = user_id
+        output = reader.run(["bash", "-euc", CURL + reader.insert_ids(of_curl[ready])], tmp_path)
+        assert output.rpartition("\n")[2] == next(iter(TOLD[ready]["responses"])), (ready, output)
         if ready == "create_user":
-            created = json.loads(said.rpartition("\n")[0])["id"]
+            user_id = json.loads(output.rpartition("\n")[0])["id"]
 
 
 @pytest.mark.parametrize("language", ["curl", "Python", "TypeScript", "Go"])

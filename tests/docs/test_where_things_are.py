@@ -30,9 +30,9 @@ def test_each_step_to_a_decision_names_a_file_or_function(step: str) -> None:
 
 def test_the_plan_of_the_edge_names_files_of_it() -> None:
     files = {file.stem for file in (ROOT / "edge").rglob("*.py")}
-    named = {name for line in PLAN for name in re.findall(r"`(\w+)`", line)}
-    assert named <= files
-    declared = (it.configures_route or it.built_by for it in enforced_modules.EVERY)
+    words = {name for line in PLAN for name in re.findall(r"`(\w+)`", line)}
+    assert words <= files
+    declared = (module.configures_route or module.built_by for module in enforced_modules.EVERY)
     of_modules = {path.split(".")[-2] for path in declared if path}  # a module's declaration names its file
     folders = (ROOT / "edge" / name for name in ("plan", "envoy", "serving", "control"))
-    assert {file.stem for folder in folders for file in folder.rglob("[a-z]*.py")} <= named | of_modules
+    assert {file.stem for folder in folders for file in folder.rglob("[a-z]*.py")} <= words | of_modules

@@ -24,9 +24,9 @@ def new_edge(client: Client, routes: int = 0) -> tuple[str, list[str]]:
     return address, [f"{address}/routes/{client.create(f'{address}/routes', body)['id']}" for body in bodies]
 
 
-def hold(scope: str, id: str, holders: set[str]) -> None:
+def hold(scope: str, id: str, referrers: set[str]) -> None:
     """Point at an item, as holders that take part in nothing else."""
-    dynamodb.do(Write.update(scope, id, Condition("attribute_exists(#id)"), adds={"pointed_by": holders}))
+    dynamodb.do(Write.update(scope, id, Condition("attribute_exists(#id)"), adds={"pointed_by": referrers}))
 
 
 def left_over(address: str) -> list[str]:
@@ -34,8 +34,8 @@ def left_over(address: str) -> list[str]:
     pages = aws.client("dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge")
     keys = [(record["scope"]["S"], record["id"]["S"]) for page in pages for record in page["Items"]]
     edge_id = address.rpartition("/")[2]
-    left = [scope for scope, id in keys if edge_id in scope or id == edge_id or HOSTPORT in scope]
-    return [scope for scope in left if not scope.startswith("edge#/left_hostports/")]
+    scopes = [scope for scope, id in keys if edge_id in scope or id == edge_id or HOSTPORT in scope]
+    return [scope for scope in scopes if not scope.startswith("edge#/left_hostports/")]
 
 
 def test_its_routes_and_modules_go_with_an_edge(admin: Client) -> None:
@@ -82,8 +82,8 @@ def test_a_deletion_that_broke_off_can_be_repeated(admin: Client) -> None:
     address, routes = new_edge(admin, routes=4)
     for route in routes[1:3]:  # as far as the crashed one came
         records.delete(items.scope(admin.account, f"{address}/routes"), route.rpartition("/")[2])
-    listed = [route["uri"].removeprefix("http://localhost") for route in admin.get(address).json["routes"]]
-    assert listed == [routes[3], routes[0]]
+    route_paths = [route["uri"].removeprefix("http://localhost") for route in admin.get(address).json["routes"]]
+    assert route_paths == [routes[3], routes[0]]
     assert admin.post(EDGES, {"hostports": [HOSTPORT]}).status == 409
     assert admin.delete(address).status == 204
     assert left_over(address) == []
@@ -101,14 +101,14 @@ def test_no_route_can_be_created_on_a_deleted_edge(admin: Client) -> None:
 
 def test_the_routes_of_other_edges_and_accounts_stay(admin: Client, stranger: Client) -> None:
     address, _ = new_edge(admin, routes=1)
-    kept = []
+    remaining_routes = []
     for client in (admin, stranger):
         other = f"{EDGES}/{client.create(EDGES, {})['id']}"
         client.create(f"{other}/routes", {"match_type": "exact_path", "match": "/0"})
-        kept.append((client, other, client.get(other).json))
+        remaining_routes.append((client, other, client.get(other).json))
     assert_not_found(stranger.delete(address), EDGES)
     assert admin.delete(address).status == 204
-    for client, other, before in kept:
+    for client, other, before in remaining_routes:
         assert client.get(other).json == before
 
 

@@ -17,19 +17,19 @@ HOSTPORTS = {
 OWN: dict[str, dict[str, Any]] = {"/edges/https": {"terminate_at": "edge"}}
 SHOWN: dict[str, dict[str, Any]] = {"/edges/https": {"routes": []}}
 UNSET: dict[str, dict[str, Any]] = {
-    it.kind.path: {
-        **OWN.get(it.kind.path, {}),
-        **{module.name: None for module in it.modules},
-        **SHOWN.get(it.kind.path, {}),
+    resource.kind.path: {
+        **OWN.get(resource.kind.path, {}),
+        **{module.name: None for module in resource.modules},
+        **SHOWN.get(resource.kind.path, {}),
     }
-    for it in edges.load_all()
+    for resource in edges.load_all()
 }
 KINDS = [resource for resource in edges.load_all() if resource.kind.path in HOSTPORTS]
 
 each_edge = pytest.mark.parametrize("resource", KINDS, ids=lambda resource: resource.kind.path)
 
 
-def whole(resource: Resource, edge: dict[str, Any], **fields: Any) -> dict[str, Any]:
+def expected_edge(resource: Resource, edge: dict[str, Any], **fields: Any) -> dict[str, Any]:
     """Everything that an edge with these fields shows, given its id and time."""
     return {
         "id": edge["id"],
@@ -45,10 +45,10 @@ def whole(resource: Resource, edge: dict[str, Any], **fields: Any) -> dict[str, 
 
 @each_edge
 def test_an_edge_is_shown_whole_whether_it_says_nothing_or_null(admin: Client, resource: Resource) -> None:
-    nothing = dict.fromkeys(["description", "metadata", "hostports", *UNSET[resource.kind.path].keys() - {"routes"}])
-    for unset in ({}, nothing):
+    nulls = dict.fromkeys(["description", "metadata", "hostports", *UNSET[resource.kind.path].keys() - {"routes"}])
+    for unset in ({}, nulls):
         edge = admin.create(resource.kind.path, unset)
-        assert edge == whole(resource, edge)
+        assert edge == expected_edge(resource, edge)
 
 
 @each_edge
@@ -56,7 +56,7 @@ def test_an_empty_list_takes_the_hostports_away(admin: Client, resource: Resourc
     edge = admin.create(resource.kind.path, {"hostports": HOSTPORTS[resource.kind.path]})
     address = f"{resource.kind.path}/{edge['id']}"
     assert admin.patch(address, {"hostports": None}).json == edge
-    assert admin.patch(address, {"hostports": []}).json == whole(resource, edge)
+    assert admin.patch(address, {"hostports": []}).json == expected_edge(resource, edge)
     assert admin.create(resource.kind.path, {"hostports": HOSTPORTS[resource.kind.path]})["id"] != edge["id"]
 
 
@@ -73,11 +73,11 @@ def test_an_edge_takes_only_its_own_modules(admin: Client, resource: Resource) -
     strange = {
         name: None for other in KINDS for name in UNSET[other.kind.path] if name not in UNSET[resource.kind.path]
     }
-    known = ", ".join(
+    field_names = ", ".join(
         ["description", "metadata", "hostports", *(name for name in UNSET[resource.kind.path] if name != "routes")]
     )
-    known = known.replace("terminate_at", "terminate_at, keep_headers")
-    errors = dict.fromkeys(strange, f"is not accepted here; accepted: {known}")
+    field_names = field_names.replace("terminate_at", "terminate_at, keep_headers")
+    errors = dict.fromkeys(strange, f"is not accepted here; accepted: {field_names}")
     answer = admin.post(resource.kind.path, strange)
     assert (answer.status, answer.json["details"]) == (
         400,
@@ -87,8 +87,10 @@ def test_an_edge_takes_only_its_own_modules(admin: Client, resource: Resource) -
 
 
 def test_routes_are_not_set_with_their_edge(admin: Client) -> None:
-    known = "description, metadata, hostports, terminate_at, keep_headers, ip_restriction, mutual_tls, tls_termination"
-    rule = f"is not accepted here; accepted: {known}"
+    field_names = (
+        "description, metadata, hostports, terminate_at, keep_headers, ip_restriction, mutual_tls, tls_termination"
+    )
+    rule = f"is not accepted here; accepted: {field_names}"
     assert_invalid(admin.post("/edges/https", {"routes": []}), {"routes": rule})
 
 

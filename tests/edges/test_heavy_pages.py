@@ -46,10 +46,10 @@ def test_a_page_shows_what_fits_and_reads_no_more(owner: Client, heavy: list[Any
     read: list[int] = []
     uri, pages = PATH, []
     while uri:
-        with reads() as seen:
+        with reads() as counts:
             page = owner.get(uri).json
         pages.append(page["https_edges"])
-        read += seen
+        read += counts
         uri = (page["next_page_uri"] or "").removeprefix("http://localhost")
     assert pages == [heavy[:2], heavy[2:]]
     edges, routes = [4, 2], 4 * 9

@@ -16,8 +16,8 @@ each_form = pytest.mark.parametrize("path", KINDS[1:])  # HTTPS edges have the s
 NEXT = dict(zip(KINDS, [*KINDS[1:], KINDS[0]], strict=True))
 
 
-def assert_taken(answer: Answer, place: int = 0) -> None:
-    field = f"hostports.{place}"
+def assert_taken(answer: Answer, index: int = 0) -> None:
+    field = f"hostports.{index}"
     rule = "must be a value that no other resource uses"
     assert_refused(answer, 409, "conflict", f"'{field}' is in use already.", {field: rule})
 
@@ -35,20 +35,20 @@ def test_a_hostport_is_a_domain_and_a_port(admin: Client, path: str) -> None:
 
 @pytest.mark.parametrize("path", KINDS[:2])
 def test_https_and_tls_edges_listen_on_443(admin: Client, path: str) -> None:
-    others = [f"example.com:{port}" for port in ("80", "8443", "0443", "44", "4433", "")]
-    errors = {f"hostports.{place}": ON_443 for place, _ in enumerate(others)}
-    assert_invalid(admin.post(path, {"hostports": [*others, HOSTPORT]}), errors)
+    bad_hostports = [f"example.com:{port}" for port in ("80", "8443", "0443", "44", "4433", "")]
+    errors = {f"hostports.{index}": ON_443 for index, _ in enumerate(bad_hostports)}
+    assert_invalid(admin.post(path, {"hostports": [*bad_hostports, HOSTPORT]}), errors)
     edge = admin.create(path, {"hostports": [HOSTPORT]})
-    assert_invalid(admin.patch(address(path, edge), {"hostports": others}), errors)
+    assert_invalid(admin.patch(address(path, edge), {"hostports": bad_hostports}), errors)
     assert admin.get(address(path, edge)).json == edge
 
 
 def test_tcp_edges_listen_on_any_port(admin: Client) -> None:
     hostports = [f"example.com:{port}" for port in (1, 22, 443, 12345, 65535)]
     assert admin.create("/edges/tcp", {"hostports": hostports})["hostports"] == hostports
-    others = ["0", "00", "022", "-1", "+1", "1.0", "1e3", "x", "", " 1", "1000000", "٤", "65536", "99999"]
-    answer = admin.post("/edges/tcp", {"hostports": [f"example.com:{port}" for port in others]})
-    assert_invalid(answer, {f"hostports.{place}": ON_ANY for place, _ in enumerate(others)})
+    bad_ports = ["0", "00", "022", "-1", "+1", "1.0", "1e3", "x", "", " 1", "1000000", "٤", "65536", "99999"]
+    answer = admin.post("/edges/tcp", {"hostports": [f"example.com:{port}" for port in bad_ports]})
+    assert_invalid(answer, {f"hostports.{index}": ON_ANY for index, _ in enumerate(bad_ports)})
 
 
 @each_form
@@ -60,7 +60,7 @@ def test_a_host_has_at_most_253_characters(admin: Client, path: str) -> None:
     beyond = [f"b.{longest[1:]}:443", f"*.{longest[1:]}:443", f"*.{longest}:443"]
     answer = admin.post(path, {"hostports": beyond})
     rule = "must have a host of at most 253 characters"
-    assert_invalid(answer, {f"hostports.{place}": rule for place, _ in enumerate(beyond)})
+    assert_invalid(answer, {f"hostports.{index}": rule for index, _ in enumerate(beyond)})
 
 
 @each_form
@@ -69,7 +69,7 @@ def test_what_is_no_hostport_is_named(admin: Client, path: str) -> None:
     bad += ["a*.example.com:443", "*.*.example.com:443", "*:443", "a_b.io:443", "é.io:443", f"{'a' * 64}.io:443"]
     form = ON_ANY if path == "/edges/tcp" else ON_443
     answer = admin.post(path, {"hostports": bad})
-    assert_invalid(answer, {f"hostports.{place}": form for place, _ in enumerate(bad)})
+    assert_invalid(answer, {f"hostports.{index}": form for index, _ in enumerate(bad)})
     answer = admin.post(path, {"hostports": [443, None]})
     assert_invalid(answer, {"hostports.0": "must be a string", "hostports.1": "must be a string"})
     assert_invalid(admin.post(path, {"hostports": HOSTPORT}), {"hostports": "must be an array"})
@@ -80,8 +80,8 @@ def test_hostports_are_kept_in_lower_case_and_in_their_order(admin: Client, path
     edge = admin.create(path, {"hostports": ["B.Example.COM:443", "A.example.com:443"]})
     assert edge["hostports"] == ["b.example.com:443", "a.example.com:443"]
     assert admin.get(address(path, edge)).json == edge
-    changed = admin.patch(address(path, edge), {"hostports": ["A.EXAMPLE.com:443", "b.example.com:443"]})
-    assert changed.json == {**edge, "hostports": ["a.example.com:443", "b.example.com:443"]}
+    answer = admin.patch(address(path, edge), {"hostports": ["A.EXAMPLE.com:443", "b.example.com:443"]})
+    assert answer.json == {**edge, "hostports": ["a.example.com:443", "b.example.com:443"]}
 
 
 @each_form
@@ -96,11 +96,11 @@ def test_the_hostports_of_an_edge_are_distinct_and_at_most_twenty(admin: Client,
 @pytest.mark.parametrize(("path", "other"), [*NEXT.items(), ("/edges/tls", "/edges/tls")])
 def test_a_hostport_is_held_by_one_edge_of_the_account(admin: Client, path: str, other: str) -> None:
     edge = admin.create(path, {"hostports": [HOSTPORT]})
-    assert_taken(admin.post(other, {"hostports": ["new.example.com:443", HOSTPORT.upper()]}), place=1)
-    mine = admin.create(other, {"hostports": ["own.example.com:443"]})
-    assert_taken(admin.patch(address(other, mine), {"hostports": [HOSTPORT], "description": "new"}))
-    assert admin.get(address(other, mine)).json == mine
-    admin.delete(address(other, mine))
+    assert_taken(admin.post(other, {"hostports": ["new.example.com:443", HOSTPORT.upper()]}), index=1)
+    own_edge = admin.create(other, {"hostports": ["own.example.com:443"]})
+    assert_taken(admin.patch(address(other, own_edge), {"hostports": [HOSTPORT], "description": "new"}))
+    assert admin.get(address(other, own_edge)).json == own_edge
+    admin.delete(address(other, own_edge))
     admin.create(other, {"hostports": ["new.example.com:443"]})  # which the refused creation did not keep
     assert admin.get(address(path, edge)).json == edge
 
@@ -118,8 +118,8 @@ def test_a_changed_edge_releases_what_it_leaves_and_holds_what_it_takes(admin: C
     edge = admin.create(path, {"hostports": [a, b]})
     assert admin.patch(address(path, edge), {"hostports": [b, c]}).json == {**edge, "hostports": [b, c]}
     assert admin.create(path, {"hostports": [a]})["hostports"] == [a]
-    for taken in (b, c):
-        assert_taken(admin.post(path, {"hostports": [taken]}))
+    for hostport in (b, c):
+        assert_taken(admin.post(path, {"hostports": [hostport]}))
     assert admin.patch(address(path, edge), {"hostports": []}).json == {**edge, "hostports": []}
     assert admin.create(path, {"hostports": [b, c]})["hostports"] == [b, c]
 
@@ -129,7 +129,7 @@ def test_a_refused_change_leaves_everything_as_it_was(admin: Client, path: str) 
     a, b, c = (f"{name}.example.com:443" for name in "abc")
     edge = admin.create(path, {"hostports": [a], "description": "d"})
     admin.create(path, {"hostports": [b]})
-    assert_taken(admin.patch(address(path, edge), {"hostports": [c, b], "description": "new"}), place=1)
+    assert_taken(admin.patch(address(path, edge), {"hostports": [c, b], "description": "new"}), index=1)
     assert admin.get(address(path, edge)).json == edge
     assert admin.create(path, {"hostports": [c]})["hostports"] == [c]
     assert_taken(admin.post(path, {"hostports": [a]}))

@@ -37,20 +37,20 @@ def moved() -> None:
 
 
 def test_a_page_of_a_hundred_edges_with_their_routes_is_three_calls(admin: Client) -> None:
-    made = [new_edge(admin, place % 3) for place in range(100)][::-1]
-    with calls() as seen:
+    addresses = [new_edge(admin, number % 3) for number in range(100)][::-1]
+    with calls() as operations:
         page = admin.get(EDGES).json
-    assert [edge["uri"].removeprefix("http://localhost") for edge in page["https_edges"]] == made
-    assert [len(edge["routes"]) for edge in page["https_edges"]] == [place % 3 for place in range(100)][::-1]
-    assert seen == ["GetItem", "Query", "Query"]  # the first one is of the caller's key
-    assert page["https_edges"][50] == admin.get(made[50]).json
+    assert [edge["uri"].removeprefix("http://localhost") for edge in page["https_edges"]] == addresses
+    assert [len(edge["routes"]) for edge in page["https_edges"]] == [number % 3 for number in range(100)][::-1]
+    assert operations == ["GetItem", "Query", "Query"]  # the first one is of the caller's key
+    assert page["https_edges"][50] == admin.get(addresses[50]).json
 
 
 def test_an_edge_with_its_routes_is_two_calls(admin: Client) -> None:
     address, other = new_edge(admin, 3), new_edge(admin, 1)
-    with calls() as seen:
+    with calls() as operations:
         routes = admin.get(address).json["routes"]
-    assert seen == ["GetItem", "GetItem", "Query"]  # the first one is of the caller's key
+    assert operations == ["GetItem", "GetItem", "Query"]  # the first one is of the caller's key
     assert [len(routes), len(admin.get(other).json["routes"])] == [3, 1]
 
 
@@ -73,9 +73,9 @@ def test_a_route_is_the_same_after_it_was_moved(admin: Client, mixed: str) -> No
     after = admin.get(mixed)
     assert (after.json, after.headers["etag"]) == (before.json, before.headers["etag"])
     assert [admin.get(route).headers["etag"] for route in routes] == tags
-    with calls() as seen:
+    with calls() as operations:
         assert list(admin.all(f"{mixed}/routes", "routes")) == before.json["routes"]
-    assert seen == ["GetItem", "GetItem", "Query"]
+    assert operations == ["GetItem", "GetItem", "Query"]
 
 
 @pytest.mark.parametrize("is_moved", [False, True])
@@ -86,11 +86,11 @@ def test_routes_of_both_formats_are_changed_and_deleted_as_any_others(
         moved()
     for route in admin.get(mixed).json["routes"]:
         address = f"{mixed}/routes/{route['id']}"
-        changed = {**route, "match": f"{route['match']}/new", "user_agent_filter": None}
-        assert admin.patch(address, {"match": changed["match"]}).status == 200
+        expected = {**route, "match": f"{route['match']}/new", "user_agent_filter": None}
+        assert admin.patch(address, {"match": expected["match"]}).status == 200
         assert admin.delete(f"{address}/user_agent_filter").status == 204
-        assert admin.get(address).json == changed
-        again = {"match_type": "exact_path", "match": changed["match"]}
+        assert admin.get(address).json == expected
+        again = {"match_type": "exact_path", "match": expected["match"]}
         assert admin.post(f"{mixed}/routes", again).status == 409
     assert admin.delete(f"{mixed}/routes/{route['id']}").status == 204
     assert admin.get(f"{mixed}/routes/{route['id']}").status == 404

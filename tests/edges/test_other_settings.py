@@ -74,20 +74,20 @@ def test_settings_are_forgotten_once_no_names_exist_or_by_force(
     admin: Client, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     edge = admin.create("/edges/https", {"hostports": [f"a.{D}:443", f"b.{D}:443"]})
-    refused = f"Nothing was changed: 2 names exist, for example a.{D}. "
-    with pytest.raises(SystemExit, match=refused):
+    message = f"Nothing was changed: 2 names exist, for example a.{D}. "
+    with pytest.raises(SystemExit, match=message):
         operator.main(["names", "forget-settings"])
     admin.delete(f"/edges/https/{edge['id']}")
-    with pytest.raises(SystemExit, match=refused):  # which are in cooldown
+    with pytest.raises(SystemExit, match=message):  # which are in cooldown
         operator.main(["names", "forget-settings"])
     monkeypatch.setenv("TUNNEL_DOMAIN", OTHER)
     assert admin.post("/edges/https", {"hostports": [f"a.{OTHER}:443"]}).status == 503
     end_cooldowns(admin)
     operator.main(["names", "forget-settings"])
-    said = f"The table no longer stores TUNNEL_DOMAIN={D} and TCP_PORTS=20000-20099. "
+    sentence = f"The table no longer stores TUNNEL_DOMAIN={D} and TCP_PORTS=20000-20099. "
     assert (
         capsys.readouterr().out
-        == f"{said}The next process that uses names stores its own TUNNEL_DOMAIN and TCP_PORTS.\n"
+        == f"{sentence}The next process that uses names stores its own TUNNEL_DOMAIN and TCP_PORTS.\n"
     )
     with pytest.raises(SystemExit, match="This table stores no TUNNEL_DOMAIN"):
         operator.main(["names", "forget-settings"])
@@ -105,9 +105,9 @@ def test_a_port_below_the_domain_must_be_one_that_is_open(admin: Client, monkeyp
     base_names.forget_settings()
     rule = f"must have a port of 20000-20099: no other port is open below {D}"
 
-    def assert_refused(answer: Answer, *places: int) -> None:
+    def assert_refused(answer: Answer, *indexes: int) -> None:
         details = {name: value for name, value in answer.json["details"].items() if name != "operation_id"}
-        assert (answer.status, details) == (400, {f"hostports.{place}": rule for place in places})
+        assert (answer.status, details) == (400, {f"hostports.{index}": rule for index in indexes})
 
     for host in (D, f"db.{D}", f"*.db.{D}"):
         for port in (19999, 20100, 25000):

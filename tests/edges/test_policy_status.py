@@ -13,8 +13,8 @@ DENY = {"type": "deny"}
 def state(client: Client, address: str) -> tuple[str, str]:
     """Return state and error of the edge's hostport, which waits for a trial if the records do not refuse it."""
     edge_status.announce("one", lease=60)
-    (found,) = client.get(f"{address}/status").json["hostports"]
-    return found["state"], found["error"]
+    (hostport,) = client.get(f"{address}/status").json["hostports"]
+    return hostport["state"], hostport["error"]
 
 
 def policy(**rule: Any) -> str:

@@ -45,7 +45,7 @@ def test_an_https_edge_shows_its_routes_whole_and_newest_first(admin: Client) ->
         "match_type": "path_prefix",
         "match": "/a",
         "edge_id": edge["id"],
-        **dict.fromkeys(it.name for it in modules_of(kinds.HTTPS_EDGE_ROUTES)),
+        **dict.fromkeys(module.name for module in modules_of(kinds.HTTPS_EDGE_ROUTES)),
         **modules,
     }
     response = {**edge, "routes": routes[::-1]}
@@ -129,8 +129,8 @@ def test_a_changed_route_moves_its_match(admin: Client) -> None:
 def test_a_change_of_something_else_keeps_the_match(admin: Client) -> None:
     path = new_edge(admin)
     route = new_route(admin, path, "/a")
-    for same in ({"match": "/a"}, {"match": "", "match_type": ""}):
-        change = {**same, "metadata": "m"}
+    for match in ({"match": "/a"}, {"match": "", "match_type": ""}):
+        change = {**match, "metadata": "m"}
         assert admin.patch(f"{path}/{route['id']}", change).json == {**route, "metadata": "m"}
     assert_taken(admin.post(path, {"match_type": "path_prefix", "match": "/a"}))
 
@@ -138,10 +138,10 @@ def test_a_change_of_something_else_keeps_the_match(admin: Client) -> None:
 def test_the_edge_of_a_route_is_the_one_in_its_path_and_may_be_repeated_in_the_body(admin: Client) -> None:
     path = new_edge(admin)
     edge_id, rule = path.split("/")[3], {"edge_id": "must be the id in the path, or absent"}
-    asked = {"match_type": "exact_path", "match": "/"}
+    fields = {"match_type": "exact_path", "match": "/"}
     for other in (ids.new("edghts"), "", None, 1):
-        assert_invalid(admin.post(path, {**asked, "edge_id": other}), rule)
-    route = admin.create(path, {**asked, "edge_id": edge_id})
+        assert_invalid(admin.post(path, {**fields, "edge_id": other}), rule)
+    route = admin.create(path, {**fields, "edge_id": edge_id})
     address = f"{path}/{route['id']}"
     assert_invalid(admin.patch(address, {"edge_id": ids.new("edghts"), "match": "/x"}), rule)
     repeated = {"edge_id": edge_id, "id": route["id"], "match": "/x"}
@@ -149,9 +149,9 @@ def test_the_edge_of_a_route_is_the_one_in_its_path_and_may_be_repeated_in_the_b
 
 
 def test_an_edge_that_is_not_known_has_no_routes(admin: Client, stranger: Client) -> None:
-    gone = new_edge(admin)
-    admin.delete(gone.removesuffix("/routes"))
-    for path in (gone, f"{EDGES}/{ids.new('edghts')}/routes", new_edge(stranger)):
+    routes_path = new_edge(admin)
+    admin.delete(routes_path.removesuffix("/routes"))
+    for path in (routes_path, f"{EDGES}/{ids.new('edghts')}/routes", new_edge(stranger)):
         assert_refused(admin.post(path, {"match_type": "exact_path", "match": "/"}), 404, "not_found", UNKNOWN_EDGE)
         assert_refused(admin.get(path), 404, "not_found", UNKNOWN_EDGE)
         assert_not_found(admin.get(f"{path}/{ids.new('edghtsrt')}"), ROUTES)

@@ -33,7 +33,7 @@ def edge(client: Client, path: str) -> str:
     return address
 
 
-def has_tried(client: Client, address: str, **errors: str) -> int:
+def store_trial(client: Client, address: str, **errors: str) -> int:
     """Announce an edge host, and store the result of its trial of the current revision, which is returned."""
     edge_status.announce("one", lease=60)
     revision = int(client.get(address).headers["etag"].strip('"').partition("-")[0])
@@ -47,12 +47,12 @@ def status(client: Client, address: str, **headers: str) -> Answer:
 
 @each_kind
 def test_an_edge_that_no_edge_host_serves_waits(admin: Client, path: str) -> None:
-    nothing: dict[str, Any] = {"state": "waiting", "revision": 0, "at": None, "hosts": 0, "hostports": []}
-    nothing |= {"backends": []} | ({"routes": []} if path == "/edges/https" else {})
+    expected: dict[str, Any] = {"state": "waiting", "revision": 0, "at": None, "hosts": 0, "hostports": []}
+    expected |= {"backends": []} | ({"routes": []} if path == "/edges/https" else {})
 
     answer = status(admin, edge(admin, path))
 
-    assert (answer.status, answer.json) == (200, nothing)
+    assert (answer.status, answer.json) == (200, expected)
 
 
 @each_kind
@@ -61,28 +61,30 @@ def test_a_trial_makes_it_live(admin: Client, path: str) -> None:
     edge_status.announce("one", lease=60)
     before = status(admin, address).json
     assert (before["state"], before["revision"], before["hosts"]) == ("waiting", 0, 0)
-    assert [it["state"] for it in before["hostports"]] == ["waiting"]
+    assert [hostport["state"] for hostport in before["hostports"]] == ["waiting"]
 
-    revision = has_tried(admin, address)
-    found = status(admin, address).json
+    revision = store_trial(admin, address)
+    body = status(admin, address).json
 
-    since = found["hostports"][0]["since"]
+    since = body["hostports"][0]["since"]
     empty = {"error": "", "certificate_id": "", "not_after": None}
-    routes = [{**it, "id": ""} for it in found.pop("routes", [])]
+    routes = [{**route, "id": ""} for route in body.pop("routes", [])]
     assert routes == ([{"id": "", "state": "live", "since": since, "error": ""}] if path == "/edges/https" else [])
-    assert [(it["tunnels"], it["backend_id"].partition("_")[0]) for it in found.pop("backends")] == [(0, "bkdtg")]
+    assert [(backend["tunnels"], backend["backend_id"].partition("_")[0]) for backend in body.pop("backends")] == [
+        (0, "bkdtg")
+    ]
     hostports = [{"hostport": HOSTPORTS[path], "state": "live", "since": since, **empty}]
-    assert found == {"state": "live", "revision": revision, "at": AT, "hosts": 1, "hostports": hostports}
+    assert body == {"state": "live", "revision": revision, "at": AT, "hosts": 1, "hostports": hostports}
 
 
 @each_kind
 def test_a_trial_shows_the_sentence_of_envoy(admin: Client, path: str) -> None:
     address = edge(admin, path)
 
-    has_tried(admin, address, **{HOSTPORTS[path]: ERROR})
+    store_trial(admin, address, **{HOSTPORTS[path]: ERROR})
 
-    found = status(admin, address).json
-    assert [found["state"], *((it["state"], it["error"]) for it in found["hostports"])] == [
+    body = status(admin, address).json
+    assert [body["state"], *((hostport["state"], hostport["error"]) for hostport in body["hostports"])] == [
         "refused",
         ("refused", ERROR),
     ]
@@ -91,7 +93,7 @@ def test_a_trial_shows_the_sentence_of_envoy(admin: Client, path: str) -> None:
 @each_kind
 def test_a_host_reports_what_envoy_rejects_until_it_accepts_it(admin: Client, path: str) -> None:
     address = edge(admin, path)
-    id, revision = address.rpartition("/")[2], has_tried(admin, address)
+    id, revision = address.rpartition("/")[2], store_trial(admin, address)
     edge_status.write(admin.account, id, Report(revision, AT, "one", {HOSTPORTS[path]: ERROR}))
     assert status(admin, address).json["hostports"][0]["error"] == ERROR
 
@@ -103,10 +105,10 @@ def test_rejected_routes_leave_the_hostports_live(admin: Client) -> None:
     address = edge(admin, "/edges/https")
     route = admin.get(address).json["routes"][0]["id"]
 
-    has_tried(admin, address, **{route: ERROR})
+    store_trial(admin, address, **{route: ERROR})
 
-    found = status(admin, address).json
-    assert [found["state"], *((it["state"], it["error"]) for it in (*found["hostports"], *found["routes"]))] == [
+    body = status(admin, address).json
+    assert [body["state"], *((entry["state"], entry["error"]) for entry in (*body["hostports"], *body["routes"]))] == [
         "partly",
         ("live", ""),
         ("refused", ERROR),
@@ -115,11 +117,11 @@ def test_rejected_routes_leave_the_hostports_live(admin: Client) -> None:
 
 def test_the_records_decide_about_a_domain_that_is_not_proved(admin: Client) -> None:
     address = f"/edges/https/{admin.create('/edges/https', {'hostports': ['shop.example.com:443']})['id']}"
-    has_tried(admin, address)
+    store_trial(admin, address)
 
-    found = status(admin, address).json
+    body = status(admin, address).json
 
-    assert (found["state"], found["hostports"][0]["error"]) == (
+    assert (body["state"], body["hostports"][0]["error"]) == (
         "unproved",
         "The account has not proved the domain: verify its reservation.",
     )
@@ -128,36 +130,36 @@ def test_the_records_decide_about_a_domain_that_is_not_proved(admin: Client) -> 
 @each_kind
 def test_after_a_change_the_edge_waits_until_its_trial(admin: Client, path: str) -> None:
     address = edge(admin, path)
-    former = has_tried(admin, address)
+    former = store_trial(admin, address)
 
     admin.patch(address, {"description": "new"})
     waiting = status(admin, address).json
     assert (waiting["state"], waiting["revision"]) == ("waiting", former)
 
-    has_tried(admin, address)
+    store_trial(admin, address)
     live = status(admin, address).json
     assert (live["state"], live["revision"]) == ("live", former + 1)
 
 
 def test_a_change_of_a_route_or_of_a_module_is_a_change_of_the_edge(admin: Client) -> None:
     address = edge(admin, "/edges/https")
-    has_tried(admin, address)
+    store_trial(admin, address)
     route = admin.create(f"{address}/routes", {"match_type": "path_prefix", "match": "/other"})
     assert status(admin, address).json["state"] == "waiting"
-    has_tried(admin, address)
+    store_trial(admin, address)
     admin.put(f"{address}/routes/{route['id']}/user_agent_filter", {"deny": ["bot"]})
     assert status(admin, address).json["state"] == "waiting"
 
 
 def test_a_client_that_polls_receives_only_changes(admin: Client) -> None:
     address = edge(admin, "/edges/tls")
-    has_tried(admin, address)
-    seen = status(admin, address).headers["etag"]
-    same = status(admin, address, If_None_Match=seen)
-    assert (same.status, same.text, same.headers["etag"]) == (304, "", seen)
+    store_trial(admin, address)
+    etag = status(admin, address).headers["etag"]
+    answer = status(admin, address, If_None_Match=etag)
+    assert (answer.status, answer.text, answer.headers["etag"]) == (304, "", etag)
 
     admin.patch(address, {"description": "new"})
-    changed = status(admin, address, If_None_Match=seen)
+    changed = status(admin, address, If_None_Match=etag)
     assert (changed.status, changed.json["state"]) == (200, "waiting")
     edge_status.announce("one", lease=0)
     alone = status(admin, address, If_None_Match=changed.headers["etag"])
@@ -186,17 +188,17 @@ def test_it_takes_a_key_that_reads_edges(admin: Client) -> None:
 
 def test_without_an_edge_host_it_costs_the_edge_and_the_hosts(admin: Client) -> None:
     address = edge(admin, "/edges/https")
-    with calls() as made:
+    with calls() as operations:
         status(admin, address)
 
-    assert made == ["GetItem", "GetItem", "Query"]
+    assert operations == ["GetItem", "GetItem", "Query"]
 
 
 def test_it_costs_the_reports_and_the_records_of_the_edge(admin: Client) -> None:
     address = edge(admin, "/edges/https")
-    has_tried(admin, address)
-    with calls() as made:
+    store_trial(admin, address)
+    with calls() as operations:
         status(admin, address)
 
-    assert made[:4] == ["GetItem", "GetItem", "Query", "BatchGetItem"]
-    assert sorted(made[4:]) == ["BatchGetItem"] * 3 + ["Query"] * 3
+    assert operations[:4] == ["GetItem", "GetItem", "Query", "BatchGetItem"]
+    assert sorted(operations[4:]) == ["BatchGetItem"] * 3 + ["Query"] * 3

@@ -16,18 +16,18 @@ AUTHORITIES = "/ssh_certificate_authorities"
 
 @pytest.fixture
 def issuer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Issuer]:
-    with exchanges.allowed(monkeypatch) as found:
-        yield found
+    with exchanges.serve_allowed_issuer(monkeypatch) as issuer:
+        yield issuer
 
 
 def certificate(authority: str, **more: Any) -> dict[str, Any]:
-    asked = {"ssh_certificate_authority_id": authority, "public_key": public_key(), "principals": ["deploy"]}
-    return {**asked, **more}
+    fields = {"ssh_certificate_authority_id": authority, "public_key": public_key(), "principals": ["deploy"]}
+    return {**fields, **more}
 
 
 def last_event(admin: Client) -> dict[str, Any]:
-    found: dict[str, Any] = admin.get("/audit_events?limit=1").json["audit_events"][0]
-    return found
+    event: dict[str, Any] = admin.get("/audit_events?limit=1").json["audit_events"][0]
+    return event
 
 
 def reason(admin: Client, credential: str) -> str | None:

@@ -24,19 +24,19 @@ from tests.transports import Answer, Client
 
 READS = ["BatchGetItem"]
 UNREACHABLE = "The issuer of the token cannot be reached. Try again later."
-NAMES = [*forging.forged(signing.PAYLOAD)]
+NAMES = [*forging.forge_tokens(signing.PAYLOAD)]
 
 
 @pytest.fixture
 def issuer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Issuer]:
-    with exchanges.allowed(monkeypatch) as found:
-        found.server.publish(signing.rsa_jwk(), signing.ec_jwk(), signing.ed_jwk())
-        yield found
+    with exchanges.serve_allowed_issuer(monkeypatch) as issuer:
+        issuer.server.publish(signing.rsa_jwk(), signing.ec_jwk(), signing.ed_jwk())
+        yield issuer
 
 
 def usage(admin: Client, credential: str) -> dict[str, Any]:
-    found: dict[str, Any] = admin.get(f"/federated_credentials/{credential}/usage").json
-    return found
+    usage: dict[str, Any] = admin.get(f"/federated_credentials/{credential}/usage").json
+    return usage
 
 
 def reasons(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -50,17 +50,17 @@ def test_forged_tokens_have_one_answer_and_cause_no_write(
     credential = issuer.credential(admin)["id"]
     payload = issuer.payload(credential)
     assert exchange(admin, signing.token(payload=payload), credential).status == 200
-    found = forging.forged(payload)
+    forgeries = forging.forge_tokens(payload)
     texts = set()
     for name in NAMES:
-        text, _ = found[name]
-        with calls() as made:
+        text, _ = forgeries[name]
+        with calls() as operations:
             answer = exchange(admin, text or ".", credential)
         assert_refused(answer)
-        assert [*made] in ([], READS), name
+        assert [*operations] in ([], READS), name
         texts.add(answer.text.replace(answer.headers["operation-id"], "op"))
     assert len(texts) == 1
-    assert reasons(caplog) == [found[name][1] for name in NAMES]
+    assert reasons(caplog) == [forgeries[name][1] for name in NAMES]
     assert usage(admin, credential)["last_refusal"] is None
 
 
@@ -69,26 +69,26 @@ def test_an_unknown_kid_writes_only_the_turn_and_the_keys_of_its_issuer(admin: C
     assert exchange(admin, issuer.token(credential), credential).status == 200
     unknown = signing.token({**signing.HEADER, "kid": "unknown"}, issuer.payload(credential))
 
-    def made() -> list[str]:
-        with calls() as found:
+    def record_calls() -> list[str]:
+        with calls() as operations:
             exchange(admin, unknown, credential)
-        return found
+        return operations
 
-    assert made() == READS  # the last fetch was less than a minute ago
+    assert record_calls() == READS  # the last fetch was less than a minute ago
     _age(issuer, issuer_keys.PAUSE)
-    before = _stored()
-    assert [made() for _ in range(20)] == [[*READS, "UpdateItem", "PutItem"], *[READS] * 19]
+    before = _copy_records()
+    assert [record_calls() for _ in range(20)] == [[*READS, "UpdateItem", "PutItem"], *[READS] * 19]
     _age(issuer, issuer_keys.PAUSE)
     issuer.server.answers[KEYS] = response("503 Service Unavailable")
-    assert made() == [*READS, "UpdateItem"]
-    after = _stored()
-    changed = [scope for scope in before | after if before.get(scope) != after.get(scope)]
-    assert changed == [issuer_keys.key_of(issuer.url)[0]]
+    assert record_calls() == [*READS, "UpdateItem"]
+    after = _copy_records()
+    scopes = [scope for scope in before | after if before.get(scope) != after.get(scope)]
+    assert scopes == [issuer_keys.key_of(issuer.url)[0]]
 
 
-def _stored() -> dict[str, str]:
+def _copy_records() -> dict[str, str]:
     """Return a copy of all records, as text by scope."""
-    return {scope.value: repr([item.to_json() for item in found.values()]) for scope, found in stored().items()}
+    return {scope.value: repr([item.to_json() for item in items.values()]) for scope, items in stored().items()}
 
 
 DISCOVERY, KEYS = "/.well-known/openid-configuration", "/keys"
@@ -131,7 +131,7 @@ def test_a_hostile_issuer_is_unreachable_within_eight_seconds(
     admin: Client, issuer: Issuer, change: Callable[[Issuer, str], None]
 ) -> None:
     credential = issuer.credential(admin)["id"]
-    with issuer_server.serving() as other:
+    with issuer_server.serve_issuer() as other:
         change(issuer, other.url)
         started = time.monotonic()
         answer = exchange(admin, issuer.token(credential), credential)
@@ -176,26 +176,26 @@ def test_a_token_at_random_passes_only_if_the_rules_accept_it(
     header = {**signing.HEADER, "alg": signer, "kid": at_random.KIDS[signer], **odd}
     good = {"email": "ada@example.com", "email_verified": True, "jti": ids.new("op")}
     payload = issuer.payload(credential, **good) | changed
-    sent = {name: _moved(value, now - signing.NOW) for name, value in payload.items()}
+    claims = {name: _shift_time(value, now - signing.NOW) for name, value in payload.items()}
     with suppress(UnicodeEncodeError):
-        text = signing.token(header, json.dumps(sent), at_random.SIGNERS[signer])
+        text = signing.token(header, json.dumps(claims), at_random.SIGNERS[signer])
         answer = exchange(admin, text, credential)
-        same = {"iss": signing.ISSUER, "aud": signing.AUDIENCE} | {name: payload[name] for name in changed}
+        required_claims = {"iss": signing.ISSUER, "aud": signing.AUDIENCE} | {name: payload[name] for name in changed}
         times = {name: payload[name] for name in ("exp", "iat", "nbf") if name in changed}
-        restated = {**signing.PAYLOAD, **good, **same, **times}
+        restated = {**signing.PAYLOAD, **good, **required_claims, **times}
         if "iss" in changed or "aud" in changed:
             restated["iss"] = "another"  # none of the drawn ones is this issuer or credential
         is_good = at_random.is_acceptable(header, restated, signer, False)
         assert answer.status == (200 if is_good and answer.status == 200 else 400)
 
 
-def _moved(value: Any, seconds: int) -> Any:
+def _shift_time(value: Any, seconds: int) -> Any:
     """Return a time near that of the other tests as one near now."""
     is_near = type(value) in (int, float) and abs(value - signing.NOW) < 1_000_000
     return value + seconds if is_near else value
 
 
 def _credential(admin: Client, issuer: Issuer) -> str:
-    found = admin.get("/federated_credentials").json["federated_credentials"]
-    own = {"claims": {"repository_id": "74"}, "owner_claim": "email", "provision": True, "single_use": True}
-    return str(found[0]["id"] if found else issuer.credential(admin, **own)["id"])
+    credentials = admin.get("/federated_credentials").json["federated_credentials"]
+    fields = {"claims": {"repository_id": "74"}, "owner_claim": "email", "provision": True, "single_use": True}
+    return str(credentials[0]["id"] if credentials else issuer.credential(admin, **fields)["id"])

@@ -23,18 +23,18 @@ AUTHORITIES = "/ssh_certificate_authorities"
 
 @pytest.fixture
 def issuer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Issuer]:
-    with exchanges.allowed(monkeypatch) as found:
-        yield found
+    with exchanges.serve_allowed_issuer(monkeypatch) as issuer:
+        yield issuer
 
 
 def certificate(authority: str, **more: Any) -> dict[str, Any]:
-    asked = {"ssh_certificate_authority_id": authority, "public_key": public_key(), "principals": ["deploy"]}
-    return {**asked, **more}
+    fields = {"ssh_certificate_authority_id": authority, "public_key": public_key(), "principals": ["deploy"]}
+    return {**fields, **more}
 
 
 def last_event(admin: Client) -> dict[str, Any]:
-    found: dict[str, Any] = admin.get("/audit_events?limit=1").json["audit_events"][0]
-    return found
+    event: dict[str, Any] = admin.get("/audit_events?limit=1").json["audit_events"][0]
+    return event
 
 
 def reason(admin: Client, credential: str) -> str | None:
@@ -48,29 +48,29 @@ def test_a_token_becomes_a_key(admin: Client, issuer: Issuer) -> None:
     credential = issuer.credential(admin, owner_id=bot, scopes=scopes)["id"]
     before = int(time.time())
     answer = exchange(admin, issuer.token(credential), credential)
-    got = answer.json
-    end = clock.parse(got["expires_at"]).timestamp()
+    body = answer.json
+    end = clock.parse(body["expires_at"]).timestamp()
     assert answer.status == 200
-    assert got == {
-        "access_token": got["access_token"],
+    assert body == {
+        "access_token": body["access_token"],
         "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
         "token_type": "Bearer",
-        "expires_in": got["expires_in"],
-        "expires_at": got["expires_at"],
+        "expires_in": body["expires_in"],
+        "expires_at": body["expires_at"],
         "scope": "api_keys:create backends:read",
-        "id": f"ak_{got['access_token'][3:30]}",
+        "id": f"ak_{body['access_token'][3:30]}",
         "owner": {"id": bot, "name": "deploy"},
     }
     assert before + 900 <= end <= time.time() + 900
-    assert 898 <= got["expires_in"] <= 900
+    assert 898 <= body["expires_in"] <= 900
     assert answer.headers["cache-control"] == "no-store"
     assert "etag" not in answer.headers
-    key = admin.with_token(got["access_token"])
-    assert key.get("/me").json["key"]["expires_at"] == got["expires_at"]
+    key = admin.with_token(body["access_token"])
+    assert key.get("/me").json["key"]["expires_at"] == body["expires_at"]
     assert (key.get("/backends/weighted").status, key.get("/tunnels").status) == (200, 403)
-    assert admin.get(f"/api_keys/{got['id']}").json["created_by"] == credential
+    assert admin.get(f"/api_keys/{body['id']}").json["created_by"] == credential
     child = key.create("/api_keys", {"scopes": ["backends:read"]})
-    assert child["expires_at"] == got["expires_at"]
+    assert child["expires_at"] == body["expires_at"]
 
 
 def test_a_form_is_the_same_and_reduces_scopes_and_lifetime(admin: Client, issuer: Issuer) -> None:
@@ -78,13 +78,13 @@ def test_a_form_is_the_same_and_reduces_scopes_and_lifetime(admin: Client, issue
     requested = "urn:ietf:params:oauth:token-type:access_token"
     more = {"scope": "backends:read", "lifetime": "60", "requested_token_type": requested}
     id_token = {"subject_token_type": exchanges.ID_TOKEN, "subject_token": issuer.token(credential)}
-    got = exchange_form(admin, "", credential, **more, **id_token).json
-    assert (got["scope"], got["expires_in"] in (59, 60)) == ("backends:read", True)
-    key = admin.with_token(got["access_token"])
+    body = exchange_form(admin, "", credential, **more, **id_token).json
+    assert (body["scope"], body["expires_in"] in (59, 60)) == ("backends:read", True)
+    key = admin.with_token(body["access_token"])
     assert (key.get("/backends/weighted").status, key.post("/backends/weighted", {}).status) == (200, 403)
     as_json = exchange(admin, issuer.token(credential), credential, scope="backends:read", lifetime=60).json
-    own = ("access_token", "id", "expires_at", "expires_in")
-    assert {**as_json, **{name: got[name] for name in own}} == got
+    names = ("access_token", "id", "expires_at", "expires_in")
+    assert {**as_json, **{name: body[name] for name in names}} == body
 
 
 def test_an_issued_key_is_no_reference_to_its_bot(
@@ -95,9 +95,9 @@ def test_an_issued_key_is_no_reference_to_its_bot(
     credential = issuer.credential(admin, owner_id=bot)["id"]
     key = admin.with_token(exchange(admin, issuer.token(credential), credential).json["access_token"])
     assert key.get("/backends/weighted").status == 200
-    held = admin.delete(f"/bot_users/{bot}")
-    assert (held.status, held.json["details"]["used_by.0"]) == (409, f"/federated_credentials/{credential}")
-    assert "used_by.1" not in held.json["details"]
+    refusal = admin.delete(f"/bot_users/{bot}")
+    assert (refusal.status, refusal.json["details"]["used_by.0"]) == (409, f"/federated_credentials/{credential}")
+    assert "used_by.1" not in refusal.json["details"]
 
 
 def test_a_certificate_is_signed_instead_of_a_key(admin: Client, issuer: Issuer) -> None:
@@ -107,18 +107,18 @@ def test_a_certificate_is_signed_instead_of_a_key(admin: Client, issuer: Issuer)
     credential = issuer.credential(admin, scopes=[scope], owner_id=bot)["id"]
     keys = len(admin.get("/api_keys").json["keys"])
     answer = exchange(admin, issuer.token(credential), credential, certificate=certificate(authority), lifetime=600)
-    signed = answer.json["ssh_user_certificate"]
+    signed_certificate = answer.json["ssh_user_certificate"]
     assert (answer.status, answer.json) == (
         200,
         {
             "issued_token_type": "urn:tunnel-edge:token-type:ssh_user_certificate",
             "token_type": "N_A",
             "expires_in": answer.json["expires_in"],
-            "ssh_user_certificate": admin.get(f"/ssh_user_certificates/{signed['id']}").json,
+            "ssh_user_certificate": admin.get(f"/ssh_user_certificates/{signed_certificate['id']}").json,
         },
     )
     assert 598 <= answer.json["expires_in"] <= 600
-    assert signed["created_by"] == credential
+    assert signed_certificate["created_by"] == credential
     assert len(admin.get("/api_keys").json["keys"]) == keys
     event = last_event(admin)
     assert (event["action"], event["actor"]["key_id"], event["details"]["claims.repository_id"]) == (
@@ -127,38 +127,38 @@ def test_a_certificate_is_signed_instead_of_a_key(admin: Client, issuer: Issuer)
         "74",
     )
 
-    def refused(**fields: Any) -> tuple[int, dict[str, str]]:
-        asked = fields.pop("certificate", certificate(authority, **fields.pop("fields", {})))
-        found = exchange(admin, issuer.token(credential), credential, certificate=asked, **fields)
-        return found.status, {name: it for name, it in found.json["details"].items() if name != "operation_id"}
+    def read_refusal(**fields: Any) -> tuple[int, dict[str, str]]:
+        certificate_fields = fields.pop("certificate", certificate(authority, **fields.pop("fields", {})))
+        answer = exchange(admin, issuer.token(credential), credential, certificate=certificate_fields, **fields)
+        return answer.status, {name: value for name, value in answer.json["details"].items() if name != "operation_id"}
 
     late = clock.rfc3339(clock.at(clock.seconds() + 1000))
-    assert refused(fields={"principals": []})[0] == 400
-    assert [*refused(fields={"principals": []})[1]] == ["certificate.principals"]
-    assert refused(fields={"valid_until": late}) == (
+    assert read_refusal(fields={"principals": []})[0] == 400
+    assert [*read_refusal(fields={"principals": []})[1]] == ["certificate.principals"]
+    assert read_refusal(fields={"valid_until": late}) == (
         400,
         {"certificate.valid_until": "must be at most 900 seconds from now"},
     )
     answer = exchange(admin, issuer.token(credential), credential, certificate=certificate(other))
     lacking = f"This federated credential lacks the scope ssh_user_certificates:create@{other}."
     assert (answer.status, answer.json["msg"]) == (403, lacking)
-    assert refused(scope=scope) == (400, {"scope": "must be absent if certificate is present"})
+    assert read_refusal(scope=scope) == (400, {"scope": "must be absent if certificate is present"})
     policy = {"user": {"allowed_principals": ["{user}"], "default_lifetime": 300}}
     assert admin.put(f"{AUTHORITIES}/{authority}/policy", policy).status == 200
-    assert [*refused(fields={"principals": ["root"]})[1]] == ["certificate.principals.0"]
-    found = exchange(admin, issuer.token(credential), credential, certificate=certificate(authority)).json
-    assert 298 <= found["expires_in"] <= 300
+    assert [*read_refusal(fields={"principals": ["root"]})[1]] == ["certificate.principals.0"]
+    body = exchange(admin, issuer.token(credential), credential, certificate=certificate(authority)).json
+    assert 298 <= body["expires_in"] <= 300
 
 
 def test_the_event_names_the_token_and_only_the_claims_of_the_credential(admin: Client, issuer: Issuer) -> None:
     credential = issuer.credential(admin)["id"]
-    got = exchange(admin, issuer.token(credential, ref="refs/tags/\tv1"), credential).json
+    body = exchange(admin, issuer.token(credential, ref="refs/tags/\tv1"), credential).json
     event = last_event(admin)
     assert event["actor"] == {"type": "federated", "key_id": credential, "owner_id": admin.user, "name": "admin"}
     assert event["source_ip"] == "127.0.0.1"
     assert event["details"] == {
         "scopes": ["backends:read", "backends:write"],
-        "expires_at": got["expires_at"],
+        "expires_at": body["expires_at"],
         "owner_id": admin.user,
         "created_by": credential,
         "issuer": issuer.url,
@@ -177,38 +177,38 @@ def test_an_exchange_is_three_calls(admin: Client, issuer: Issuer) -> None:
     email = {"email": "ada@example.com", "email_verified": True}
     admin.create("/users", {"name": "eve@example.com"})
 
-    def made(audience: str, claims: dict[str, Any], **more: Any) -> list[str]:
-        with calls() as found:
+    def record_calls(audience: str, claims: dict[str, Any], **more: Any) -> list[str]:
+        with calls() as operations:
             assert exchange(admin, issuer.token(audience, **claims), audience, **more).status == 200
-        return found
+        return operations
 
     fetched = ["BatchGetItem", "UpdateItem", "PutItem", "TransactWriteItems", "BatchGetItem"]
     key = ["BatchGetItem", "TransactWriteItems", "BatchGetItem"]
-    assert made(credential, {}) == fetched
-    assert made(credential, {}) == key
-    assert made(person, {**email, "email": "eve@example.com"}) == ["BatchGetItem", "BatchGetItem", *key]
-    assert made(person, {**email, "email": "eve@example.com"}) == ["BatchGetItem", *key]
+    assert record_calls(credential, {}) == fetched
+    assert record_calls(credential, {}) == key
+    assert record_calls(person, {**email, "email": "eve@example.com"}) == ["BatchGetItem", "BatchGetItem", *key]
+    assert record_calls(person, {**email, "email": "eve@example.com"}) == ["BatchGetItem", *key]
     signer = issuer.credential(admin, scopes=[f"ssh_user_certificates:create@{authority}"])["id"]
-    made(signer, {}, certificate=certificate(authority))  # the first one allows the edge to act for the account
+    record_calls(signer, {}, certificate=certificate(authority))  # the first one allows the edge to act for the account
     signing = ["BatchGetItem", "BatchGetItem", "TransactWriteItems"]
-    assert made(signer, {}, certificate=certificate(authority)) == signing
+    assert record_calls(signer, {}, certificate=certificate(authority)) == signing
 
 
 def test_the_rules_of_the_account_shorten_keys_and_bound_scopes(admin: Client, issuer: Issuer) -> None:
     credential, wide = issuer.credential(admin)["id"], issuer.credential(admin, scopes=["*"])["id"]
     rules = {"max_lifetime": 60, "require_scopes": True, "allowed_networks": ["127.0.0.0/8"], "max_idle_days": 1}
     assert admin.put("/account/api_key_rules", rules).status == 200
-    got = exchange(admin, issuer.token(credential), credential).json
-    assert got["expires_in"] in (59, 60)
-    assert admin.with_token(got["access_token"]).get("/backends/weighted").status == 200
+    body = exchange(admin, issuer.token(credential), credential).json
+    assert body["expires_in"] in (59, 60)
+    assert admin.with_token(body["access_token"]).get("/backends/weighted").status == 200
     answer = exchange(admin, issuer.token(wide), wide)
     rule = "must not contain '*', as the account's rules require"
     assert answer.json == error(answer, "invalid_scope", "invalid_request", f"'scope' {rule}.", scope=rule)
     assert exchange(admin, issuer.token(wide), wide, scope="*:read").status == 200
     rules["allowed_networks"] = ["192.0.2.0/24"]
     assert admin.send("PUT", "/account/api_key_rules", rules, If_Match="*").status == 200
-    got = exchange(admin, issuer.token(credential), credential).json
-    assert admin.with_token(got["access_token"]).get("/backends/weighted").status == 403
+    body = exchange(admin, issuer.token(credential), credential).json
+    assert admin.with_token(body["access_token"]).get("/backends/weighted").status == 403
 
 
 def test_no_token_and_no_unnamed_claim_is_kept(admin: Client, issuer: Issuer, caplog: pytest.LogCaptureFixture) -> None:
@@ -226,12 +226,12 @@ def test_no_token_and_no_unnamed_claim_is_kept(admin: Client, issuer: Issuer, ca
         exchange(admin, f"{tokens[0][:-8]}AAAAAAAA", credential),
     ]
     assert [answer.status for answer in answers] == [200, 200, 400, 400, 400]
-    told = [answer.text for answer in answers[2:]] + [record.message for record in caplog.records]
-    told += [json.dumps(item.to_json(), default=str) for scope in stored().values() for item in scope.values()]
-    told += [admin.get(path).text for path in ("/audit_events", f"/federated_credentials/{credential}/usage")]
+    texts = [answer.text for answer in answers[2:]] + [record.message for record in caplog.records]
+    texts += [json.dumps(item.to_json(), default=str) for scope in stored().values() for item in scope.values()]
+    texts += [admin.get(path).text for path in ("/audit_events", f"/federated_credentials/{credential}/usage")]
     key = answers[0].json["access_token"]
     secrets = [exchanges.UNNAMED, key[31:], *(part for token in tokens for part in token.split(".")[1:])]
-    assert [secret for secret in secrets for text in told if secret in text] == []
+    assert [secret for secret in secrets for text in texts if secret in text] == []
 
 
 def test_certificates_of_exchanges_count_for_the_limit_of_the_account(admin: Client, issuer: Issuer) -> None:
@@ -257,6 +257,6 @@ def test_the_trace_of_a_request_is_passed_on_to_the_issuer(admin: Client, issuer
     nobody = admin.with_token("").with_version("")
     answer = nobody.send("POST", "/tokens", body, Content_Type="application/json", traceparent=f"00-{trace}-{span}-01")
     assert answer.status == 200
-    sent = [re.search(f"traceparent: 00-{trace}-([0-9a-f]{{16}})-01\r\n", text) for text in issuer.server.requests]
-    assert sent
-    assert all(found and found[1] != span for found in sent)
+    matches = [re.search(f"traceparent: 00-{trace}-([0-9a-f]{{16}})-01\r\n", text) for text in issuer.server.requests]
+    assert matches
+    assert all(match and match[1] != span for match in matches)

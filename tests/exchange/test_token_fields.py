@@ -12,8 +12,8 @@ from tests.transports import Client
 
 @pytest.fixture
 def issuer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Issuer]:
-    with exchanges.allowed(monkeypatch) as found:
-        yield found
+    with exchanges.serve_allowed_issuer(monkeypatch) as issuer:
+        yield issuer
 
 
 SCOPE = (

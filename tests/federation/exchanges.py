@@ -38,8 +38,8 @@ class Issuer:
     def credential(self, admin: Client, **more: Any) -> dict[str, Any]:
         """Return a new federated credential of the admin for this issuer."""
         owner = {} if {"owner_claim", "owner_id"} & set(more) else {"owner_id": admin.user}
-        made: dict[str, Any] = admin.create(CREDENTIALS, self.fields(**owner, **more))
-        return made
+        credential: dict[str, Any] = admin.create(CREDENTIALS, self.fields(**owner, **more))
+        return credential
 
     def fields(self, **more: Any) -> dict[str, Any]:
         """Return the request for a federated credential for this issuer."""
@@ -49,25 +49,25 @@ class Issuer:
     def payload(self, audience: str, **claims: Any) -> dict[str, Any]:
         now = int(time.time())
         times = {"iat": now, "nbf": now - 5, "exp": now + 300}
-        own = {**signing.PAYLOAD, "actor": UNNAMED, "iss": self.url, "aud": audience, **times, **claims}
-        return {name: value for name, value in own.items() if value is not None}
+        members = {**signing.PAYLOAD, "actor": UNNAMED, "iss": self.url, "aud": audience, **times, **claims}
+        return {name: value for name, value in members.items() if value is not None}
 
     def token(self, audience: str, **claims: Any) -> str:
         return signing.token(payload=self.payload(audience, **claims))
 
 
 @contextmanager
-def allowed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Issuer]:
+def serve_allowed_issuer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Issuer]:
     """Serve an issuer that OIDC_ISSUERS names."""
-    with issuer_server.serving() as server:
+    with issuer_server.serve_issuer() as server:
         monkeypatch.setenv("OIDC_ISSUERS", f"{server.url}=repository_id|repository_owner_id|hd")
         yield Issuer(server)
 
 
 def parameters(token: str, credential: str, /, **more: Any) -> dict[str, Any]:
     RECORD.secrets.add(token.partition(".")[2])
-    own = {"grant_type": GRANT, "subject_token": token, "subject_token_type": JWT, "audience": credential}
-    return {name: value for name, value in {**own, **more}.items() if value is not None}
+    form = {"grant_type": GRANT, "subject_token": token, "subject_token_type": JWT, "audience": credential}
+    return {name: value for name, value in {**form, **more}.items() if value is not None}
 
 
 def exchange(client: Client, token: str, credential: str, /, **more: Any) -> Answer:
@@ -80,9 +80,9 @@ def exchange_form(client: Client, token: str, credential: str, /, **more: Any) -
 
 
 def send(client: Client, body: bytes, media_type: str) -> Answer:
-    nobody = client.with_token("").with_version("")
+    anonymous = client.with_token("").with_version("")
     RECORD.secrets.add(UNNAMED)
-    return nobody.send("POST", TOKENS, body, Content_Type=media_type)
+    return anonymous.send("POST", TOKENS, body, Content_Type=media_type)
 
 
 def error(answer: Answer, name: str, code: str, msg: str, **details: str) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class IssuerServer:
 
 
 @contextmanager
-def serving(tls: ssl.SSLContext | None = None) -> Iterator[IssuerServer]:
+def serve_issuer(tls: ssl.SSLContext | None = None) -> Iterator[IssuerServer]:
     """Serve an issuer whose keys are `signing.rsa_jwk()`."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

@@ -76,10 +76,10 @@ def token(
 ) -> str:
     """Return a token. A text is signed as it is, so it can be any JSON."""
     texts = [part if isinstance(part, str) else json.dumps(part) for part in (header, payload)]
-    return signed(".".join(encode(text.encode()) for text in texts), sign or sign_rs256)
+    return sign_input(".".join(encode(text.encode()) for text in texts), sign or sign_rs256)
 
 
-def signed(signing_input: str, sign: Callable[[bytes], bytes]) -> str:
+def sign_input(signing_input: str, sign: Callable[[bytes], bytes]) -> str:
     return f"{signing_input}.{encode(sign(signing_input.encode()))}"
 
 

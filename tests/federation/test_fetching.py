@@ -15,12 +15,12 @@ import pytest
 
 from chalicelib.federation.fetching import Fetcher, FetchFailed
 from tests.federation import certificates
-from tests.federation.issuer_server import Answer, IssuerServer, be_silent, raw, response, serving
+from tests.federation.issuer_server import Answer, IssuerServer, be_silent, raw, response, serve_issuer
 
 
 @pytest.fixture
 def server() -> Iterator[IssuerServer]:
-    with serving() as server:
+    with serve_issuer() as server:
         yield server
 
 
@@ -28,7 +28,7 @@ def fetcher(server: IssuerServer, seconds: float = 3.0) -> Fetcher:
     return Fetcher(lambda port: port == server.port, seconds=seconds)
 
 
-def refused(reason: str) -> Any:
+def expect_refusal(reason: str) -> Any:
     return pytest.raises(FetchFailed, match=f"^{re.escape(reason)}$")
 
 
@@ -63,7 +63,7 @@ REFUSED: dict[str, tuple[Answer, str]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_hostile_answer_is_refused(server: IssuerServer, name: str) -> None:
     server.answers["/a"], reason = REFUSED[name]
-    with refused(reason):
+    with expect_refusal(reason):
         fetcher(server).read_json(f"{server.url}/a")
     assert server.paths == ["/a"]
 
@@ -72,7 +72,7 @@ def test_a_hostile_answer_is_refused(server: IssuerServer, name: str) -> None:
 def test_a_slow_server_ends_at_the_deadline(server: IssuerServer, answer: Answer) -> None:
     server.answers["/a"] = answer
     started = time.monotonic()
-    with refused("TimeoutError"):
+    with expect_refusal("TimeoutError"):
         fetcher(server, seconds=0.5).read_json(f"{server.url}/a")
     assert time.monotonic() - started < 3
 
@@ -96,10 +96,10 @@ def test_a_request_has_no_credentials(server: IssuerServer, monkeypatch: pytest.
 )
 def test_other_urls_cause_no_connection(url: str) -> None:
     with pytest.raises(FetchFailed, match=r"^(url|not https)$"):
-        Fetcher(lambda port: False, resolve=_unexpected).read_json(url)
+        Fetcher(lambda port: False, resolve=_fail_to_resolve).read_json(url)
 
 
-def _unexpected(host: str, port: int) -> list[str]:
+def _fail_to_resolve(host: str, port: int) -> list[str]:
     raise AssertionError(host)
 
 
@@ -113,9 +113,9 @@ INNER = ["127.0.0.1", "127.0.0.2", "169.254.169.254", "fd00::1", "64:ff9b::7f00:
 
 @pytest.mark.parametrize("address", INNER)
 def test_a_name_of_an_inner_address_causes_no_connection(server: IssuerServer, address: str) -> None:
-    found = Fetcher(lambda port: False, resolve=lambda host, port: ["8.8.8.8", address])
-    with refused("its address is not public"):
-        found.read_json(f"https://issuer.example:{server.port}/a")
+    fetcher = Fetcher(lambda port: False, resolve=lambda host, port: ["8.8.8.8", address])
+    with expect_refusal("its address is not public"):
+        fetcher.read_json(f"https://issuer.example:{server.port}/a")
     assert server.connections == 0
 
 
@@ -133,7 +133,7 @@ def test_a_name_is_resolved_once() -> None:
         lookups.append(host)
         return ["127.0.0.1"] if len(lookups) > 1 else ["192.88.99.1"]
 
-    with refused("its address is not public"):
+    with expect_refusal("its address is not public"):
         Fetcher(lambda port: False, resolve=resolve).read_json("https://issuer.example/a")
     assert lookups == ["issuer.example"]
 
@@ -144,39 +144,39 @@ def test_a_name_is_resolved_once() -> None:
 )
 def test_a_name_without_address_fails_in_time(resolve: Callable[[str, int], list[str]], reason: str) -> None:
     started = time.monotonic()
-    with refused(reason):
+    with expect_refusal(reason):
         Fetcher(lambda port: False, resolve=resolve, seconds=0.5).read_json("https://issuer.example/a")
     assert time.monotonic() - started < 3
 
 
 def test_a_proxy_resolves_the_name(server: IssuerServer) -> None:
     server.answers["issuer.example:443"] = response("403 Forbidden")
-    found = Fetcher(lambda port: False, resolve=_unexpected, proxy=server.url)
-    with refused("the proxy refused the connection"):
-        found.read_json("https://issuer.example/a")
+    fetcher = Fetcher(lambda port: False, resolve=_fail_to_resolve, proxy=server.url)
+    with expect_refusal("the proxy refused the connection"):
+        fetcher.read_json("https://issuer.example/a")
     assert server.requests == ["CONNECT issuer.example:443 HTTP/1.1\r\nHost: issuer.example:443\r\n\r\n"]
 
 
 def test_a_loopback_issuer_does_not_use_the_proxy(server: IssuerServer) -> None:
-    found = Fetcher(lambda port: True, proxy="http://127.0.0.1:1")
-    assert found.read_json(f"{server.url}/keys") == json.loads(json.dumps(server.documents["/keys"]))
+    fetcher = Fetcher(lambda port: True, proxy="http://127.0.0.1:1")
+    assert fetcher.read_json(f"{server.url}/keys") == json.loads(json.dumps(server.documents["/keys"]))
 
 
 @pytest.mark.parametrize(("host", "reason"), [("127.0.0.1", None), ("127.0.0.2", "SSLCertVerificationError")])
 def test_a_certificate_must_be_valid_for_the_host(tmp_path: Path, host: str, reason: str | None) -> None:
-    certificate, key = certificates.self_signed(host)
+    certificate, key = certificates.make_self_signed(host)
     (tmp_path / "chain.pem").write_bytes(certificate + key)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(tmp_path / "chain.pem")
     trusted = ssl.create_default_context(cadata=certificate.decode())
-    with serving(tls=context) as server:
+    with serve_issuer(tls=context) as server:
         server.documents["/a"] = {"b": 1}
         url = f"https://127.0.0.1:{server.port}/a"
-        with refused("SSLCertVerificationError"):
+        with expect_refusal("SSLCertVerificationError"):
             fetcher(server).read_json(url)
-        found = replace(fetcher(server), tls=lambda: trusted)
+        trusting_fetcher = replace(fetcher(server), tls=lambda: trusted)
         if reason:
-            with refused(reason):
-                found.read_json(url)
+            with expect_refusal(reason):
+                trusting_fetcher.read_json(url)
         else:
-            assert found.read_json(url) == {"b": 1}
+            assert trusting_fetcher.read_json(url) == {"b": 1}

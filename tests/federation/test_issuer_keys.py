@@ -14,14 +14,14 @@ from chalicelib.federation.key_sets import KeySet
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
 from tests.federation import signing
-from tests.federation.issuer_server import IssuerServer, be_silent, response, serving
+from tests.federation.issuer_server import IssuerServer, be_silent, response, serve_issuer
 
 BOTH = ["/.well-known/openid-configuration", "/keys"]
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[IssuerServer]:
-    with serving() as server:
+    with serve_issuer() as server:
         monkeypatch.setenv("OIDC_ISSUERS", f"{server.url}= {server.url}/*=")
         yield server
 
@@ -82,13 +82,13 @@ def test_cached_keys_outlive_an_outage_by_a_day(server: IssuerServer) -> None:
 
 
 def test_parallel_exchanges_fetch_once(server: IssuerServer) -> None:
-    found: list[KeySet] = []
-    threads = [threading.Thread(target=lambda: found.append(find(server))) for _ in range(16)]
+    key_sets: list[KeySet] = []
+    threads = [threading.Thread(target=lambda: key_sets.append(find(server))) for _ in range(16)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [KeySet.parse({"keys": [signing.rsa_jwk()]})] * 16
+    assert key_sets == [KeySet.parse({"keys": [signing.rsa_jwk()]})] * 16
     assert server.paths == BOTH
 
 

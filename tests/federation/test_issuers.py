@@ -56,10 +56,10 @@ def test_other_issuers_are_rejected(issuer: str) -> None:
 
 def test_a_loopback_issuer_must_be_named_literally(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OIDC_ISSUERS", "http://127.0.0.1:8080= https://127.0.0.1:8443/realms/*= http://*.0.0.1:9000=")
-    named = ["http://127.0.0.1:8080", "https://127.0.0.1:8443/realms/a"]
-    others = ["https://127.0.0.1:8080", "http://127.0.0.1:9000", "http://127.0.0.2:8080", "http://localhost:8080"]
-    assert [issuers.find_problem(issuer) for issuer in named] == [None, None]
-    assert None not in [issuers.find_problem(issuer) for issuer in others]
+    allowed_urls = ["http://127.0.0.1:8080", "https://127.0.0.1:8443/realms/a"]
+    urls = ["https://127.0.0.1:8080", "http://127.0.0.1:9000", "http://127.0.0.2:8080", "http://localhost:8080"]
+    assert [issuers.find_problem(issuer) for issuer in allowed_urls] == [None, None]
+    assert None not in [issuers.find_problem(issuer) for issuer in urls]
     assert [port for port in (8080, 8443, 9000, 80) if issuers.allows_loopback(port)] == [8080, 8443]
 
 

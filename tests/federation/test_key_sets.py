@@ -58,8 +58,8 @@ def test_an_unusable_key_verifies_nothing(jwk: Any) -> None:
 def test_weak_keys_and_repeated_kids_are_ignored() -> None:
     short = signing.rsa_jwk("short", 1024)
     twice = [signing.rsa_jwk(), signing.ec_jwk("rsa")]
-    found = KeySet.parse({"keys": [short, *twice, signing.ed_jwk()]})
-    assert [key["kid"] for key in found.keys] == ["ed"]
+    key_set = KeySet.parse({"keys": [short, *twice, signing.ed_jwk()]})
+    assert [key["kid"] for key in key_set.keys] == ["ed"]
     many = [*(signing.ed_jwk(f"ed{index}") for index in range(100)), signing.rsa_jwk()]
     assert len(KeySet.parse({"keys": many}).keys) == 100
     assert refusal(token(), keys=KeySet.parse({"keys": many})) == ("signature", False)

@@ -110,7 +110,7 @@ def test_times_that_no_clock_shows_are_refused(times: dict[str, Any]) -> None:
     assert refusal(token(payload={**PAYLOAD, **times})) == ("malformed", False)
 
 
-FORGED = forging.forged(PAYLOAD)
+FORGED = forging.forge_tokens(PAYLOAD)
 
 
 @pytest.mark.parametrize("name", FORGED)

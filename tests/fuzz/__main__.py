@@ -12,8 +12,8 @@ if __name__ == "__main__":
     with TemporaryDirectory() as folder:
         process, api = serve(Path(folder, "local"), ACME_DIRECTORY="https://127.0.0.1/directory")
         try:
-            done = runs.run(api, "--max-time", seconds, *(["--seed", *seed] if seed else []), capture=False)
+            outcome = runs.run(api, "--max-time", seconds, *(["--seed", *seed] if seed else []), capture=False)
         finally:
             process.terminate()
             process.wait(timeout=30)
-    sys.exit(done.returncode)
+    sys.exit(outcome.returncode)

@@ -95,17 +95,17 @@ def _hostports(body: Body) -> None:
 
 def _termination(body: Body) -> None:
     """End TLS at every edge: another place is refused beside a least version, or in the module alone."""
-    for place in (body, body.get("tls_termination") or {}):
-        if place.get("terminate_at") == "upstream":
-            place["terminate_at"] = "edge"
+    for fields in (body, body.get("tls_termination") or {}):
+        if fields.get("terminate_at") == "upstream":
+            fields["terminate_at"] = "edge"
 
 
 def _one_provider(body: Body) -> None:
     """Keep one provider, with both halves of an app or neither."""
     module = body.get("oauth") or body
     if isinstance(module.get("provider"), dict):
-        named = [(name, provider) for name, provider in module["provider"].items() if provider is not None]
-        name, provider = named[0] if named else ("google", {})
+        providers = [(name, provider) for name, provider in module["provider"].items() if provider is not None]
+        name, provider = providers[0] if providers else ("google", {})
         if not (provider.get("client_id") and provider.get("client_secret")):
             provider = {n: v for n, v in provider.items() if n not in ("client_id", "client_secret", "scopes")}
         module["provider"] = {name: provider}
@@ -121,14 +121,16 @@ def _passwords(body: Body) -> None:
     """Name each user of a list of passwords once."""
     module = body.get("basic_auth") or body
     if isinstance(module.get("credentials"), list):
-        module["credentials"] = [*{it.get("username"): it for it in module["credentials"]}.values()]
+        module["credentials"] = [
+            *{credential.get("username"): credential for credential in module["credentials"]}.values()
+        ]
 
 
 def _make_room(case: Any) -> None:
     """Remove the passwords of a route before its OAuth is set, and the other way."""
-    holder, _, name = case.path.format(**(case.path_parameters or {})).rpartition("/")
-    if case.method == "PUT" and "/routes/" in holder and name in ("oauth", "basic_auth"):
-        _API.delete(f"{holder}/{'oauth' if name == 'basic_auth' else 'basic_auth'}")
+    parent, _, name = case.path.format(**(case.path_parameters or {})).rpartition("/")
+    if case.method == "PUT" and "/routes/" in parent and name in ("oauth", "basic_auth"):
+        _API.delete(f"{parent}/{'oauth' if name == 'basic_auth' else 'basic_auth'}")
 
 
 def _webhook(body: Body) -> None:
@@ -147,13 +149,13 @@ def _bounds(body: Body) -> None:
             bounds["allowed_extensions"] = list(bounds["default_extensions"])
 
 
-def _written(value: Any) -> Any:
+def _normalize(value: Any) -> Any:
     """Whole numbers without a fraction, and long texts in no more bytes than characters, as x-max-bytes counts."""
     match value:
         case dict():
-            return {_written(name): _written(field) for name, field in value.items()}
+            return {_normalize(name): _normalize(field) for name, field in value.items()}
         case list():
-            return [_written(entry) for entry in value]
+            return [_normalize(entry) for entry in value]
         case float() if value.is_integer():
             return int(value)
         case str() if len(value.encode()) > 255:  # the least limit
@@ -165,10 +167,10 @@ def _one_subject(body: Body) -> None:
     """Exactly one of what a revocation may name, and no certificate: the authority must have signed it."""
     for name in ("ssh_user_certificate_id", "ssh_host_certificate_id"):
         body.pop(name, None)
-    named = [name for name, value in body.items() if name != "reason" and value]
-    for name in named[1:]:
+    subjects = [name for name, value in body.items() if name != "reason" and value]
+    for name in subjects[1:]:
         del body[name]
-    if not named:
+    if not subjects:
         body["serial"] = str(1 + secrets.randbelow(2**63))
 
 
@@ -193,7 +195,7 @@ _REPAIRS = (
 @schemathesis.hook
 def before_load_schema(_context: Any, document: Body) -> None:
     """Widen the document by what is tolerated."""
-    document.update(tolerance.widened(document))
+    document.update(tolerance.widen(document))
 
 
 @schemathesis.hook
@@ -213,6 +215,6 @@ def before_call(_context: Any, case: Any, _options: Any) -> None:
         case.query["action"] = "ip_policy.*"  # an action is of a kind that has events
     _make_room(case)
     if isinstance(case.body, dict):
-        case.body = _written(case.body)
+        case.body = _normalize(case.body)
         for repair in _REPAIRS if not case.path.endswith("/revocations") else (_one_subject,):
             repair(case.body)

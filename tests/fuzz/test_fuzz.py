@@ -14,11 +14,11 @@ WIDEST = ("list_https_edge_routes", "create_http_response_backend", "delete_http
 
 def test_every_operation_does_what_the_document_says(served: Served) -> None:
     phases = ("--phases", "examples,fuzzing,stateful", "--max-examples", "1")
-    done = runs.run(served.newcomer(), *SAME, *phases, capture=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    process = runs.run(served.newcomer(), *SAME, *phases, capture=True)
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
 def test_every_limit_of_an_operation_is_where_the_document_says(served: Served) -> None:
     names = [word for name in WIDEST for word in ("--include-operation-id", name)]
-    done = runs.run(served.newcomer(), *SAME, "--phases", "coverage", *names, capture=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    process = runs.run(served.newcomer(), *SAME, "--phases", "coverage", *names, capture=True)
+    assert process.returncode == 0, process.stdout + process.stderr

@@ -53,6 +53,6 @@ def serve(own_log: None) -> Serve:
 
 
 @pytest.fixture
-def mine(resource: Resource) -> Collection:
+def collection(resource: Resource) -> Collection:
     """Return the collection of the kind under test, in a new account."""
     return Collection.of(gateway.admin(), resource)

@@ -31,18 +31,18 @@ class Breaks:
     """POST …/break has a backend answer 503, and say why."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        one = f"{PATH}/{{id}}"
+        item_path = f"{PATH}/{{id}}"
         return (
-            Endpoint("POST", f"{one}/break", 200, self.post, self.show, body=Break),
+            Endpoint("POST", f"{item_path}/break", 200, self.post, self.show, body=Break),
             *http_response_backends.RESOURCE.endpoints(),
         )
 
     def post(self, call: Call) -> Item:
-        def broken(item: Item) -> Item:
+        def break_record(item: Item) -> Item:
             after = replace(HttpResponse.of(item.body), status_code=503, body=f"{call.body.why} {clock.now()}")
             return replace(item, body=after.to_record())
 
-        item = changes.rewrite(call.change, call.caller.scope(PATH), call.id, broken)
+        item = changes.rewrite(call.change, call.caller.scope(PATH), call.id, break_record)
         if item is None:
             raise NotFound("There is no such backend.")
         return item
@@ -57,26 +57,26 @@ def client(admin: Client, serve: Serve) -> Client:
 
 
 def test_it_gets_an_event_a_revision_a_tag_idempotency_and_a_scope(admin: Client, client: Client) -> None:
-    made = client.post(PATH, {"status_code": 200})
-    address = f"{PATH}/{made.json['id']}"
-    events = events_of(admin, made.json["id"])
-    done = client.send("POST", f"{address}/break", {"why": "x"}, Idempotency_Key="a")
-    assert done.status == 200, done.text
-    assert done.json["status_code"] == 503
-    assert done.headers["etag"] == client.get(address).headers["etag"] != made.headers["etag"]
-    (event,) = events_of(admin, made.json["id"])[: -len(events)]
+    creation = client.post(PATH, {"status_code": 200})
+    address = f"{PATH}/{creation.json['id']}"
+    events = events_of(admin, creation.json["id"])
+    answer = client.send("POST", f"{address}/break", {"why": "x"}, Idempotency_Key="a")
+    assert answer.status == 200, answer.text
+    assert answer.json["status_code"] == 503
+    assert answer.headers["etag"] == client.get(address).headers["etag"] != creation.headers["etag"]
+    (event,) = events_of(admin, creation.json["id"])[: -len(events)]
     assert (event["action"], event["changed"]) == ("http_response_backend.update", ["body", "status_code"])
-    assert event["operation_id"] == done.headers["operation-id"]
+    assert event["operation_id"] == answer.headers["operation-id"]
 
     again = client.send("POST", f"{address}/break", {"why": "x"}, Idempotency_Key="a")
-    assert (again.status, again.json, again.headers["etag"]) == (200, done.json, done.headers["etag"])
-    assert len(events_of(admin, made.json["id"])) == len(events) + 1
+    assert (again.status, again.json, again.headers["etag"]) == (200, answer.json, answer.headers["etag"])
+    assert len(events_of(admin, creation.json["id"])) == len(events) + 1
     other = client.send("POST", f"{address}/break", {"why": "y"}, Idempotency_Key="a")
     assert_refused(
         other, 409, "conflict", "This Idempotency-Key was already used for another request: choose another key."
     )
     reader = client.with_token(admin.create("/api_keys", {"scopes": ["*:read"]})["token"])
-    lacks = f"This API key lacks the scope backends:write@{made.json['id']}."
+    lacks = f"This API key lacks the scope backends:write@{creation.json['id']}."
     assert_refused(reader.post(f"{address}/break", {"why": "x"}), 403, "forbidden", lacks)
 
 

@@ -37,29 +37,33 @@ def test_a_deleted_key_opens_no_endpoint(admin: Client) -> None:
 
 
 @each_kind
-def test_another_account_finds_and_changes_nothing_of_this_one(mine: Collection) -> None:
-    one, stranger = mine.one(), gateway.admin()
-    for endpoint in mine.endpoints_of_one():
-        change = examples.read()[mine.kind.noun]["update"] if endpoint.method == "PATCH" else None
-        assert_not_found(stranger.send(endpoint.method, mine.address(endpoint, one["id"]), change), mine.kind.path)
-    assert mine.read(one["id"]) == one
+def test_another_account_finds_and_changes_nothing_of_this_one(collection: Collection) -> None:
+    resource, stranger = collection.create(), gateway.admin()
+    for endpoint in collection.endpoints_of_one():
+        change = examples.read()[collection.kind.noun]["update"] if endpoint.method == "PATCH" else None
+        assert_not_found(
+            stranger.send(endpoint.method, collection.address(endpoint, resource["id"]), change), collection.kind.path
+        )
+    assert collection.read(resource["id"]) == resource
 
 
 @each_kind
-def test_the_lists_of_two_accounts_have_nothing_in_common(mine: Collection) -> None:
-    theirs = Collection.of(gateway.admin(), mine.resource)
-    own, other = [mine.one() for _ in range(2)], theirs.one()
-    assert mine.entries()[:2] == own[::-1]
-    assert theirs.entries()[0] == other
-    behind = theirs.client.get(f"{theirs.path}?before_id={own[1]['id']}").json[theirs.kind.array]
-    assert own[0] not in behind
-    assert own[0]["id"] not in theirs.client.get(mine.path).text
+def test_the_lists_of_two_accounts_have_nothing_in_common(collection: Collection) -> None:
+    strangers = Collection.of(gateway.admin(), collection.resource)
+    resources, other = [collection.create() for _ in range(2)], strangers.create()
+    assert collection.entries()[:2] == resources[::-1]
+    assert strangers.entries()[0] == other
+    older_entries = strangers.client.get(f"{strangers.path}?before_id={resources[1]['id']}").json[strangers.kind.array]
+    assert resources[0] not in older_entries
+    assert resources[0]["id"] not in strangers.client.get(collection.path).text
 
 
 @each_kind_for_everyone
-def test_all_of_an_account_see_what_one_of_them_made_in_both_versions(mine: Collection) -> None:
-    is_admin = mine.resource.kind is kinds.SSH_REVOCATIONS  # others revoke only certificates of their own
-    user = owners.add_owner(mine.client.account, "usr", "other", admin=is_admin)
-    one = Collection(gateway.client(mine.client.account, user.id, "0", admin=is_admin), mine.resource, mine.path).one()
-    assert mine.read(one["id"]) == one
-    assert mine.entries()[0] == one
+def test_all_of_an_account_see_what_one_of_them_made_in_both_versions(collection: Collection) -> None:
+    is_admin = collection.resource.kind is kinds.SSH_REVOCATIONS  # others revoke only certificates of their own
+    user = owners.add_owner(collection.client.account, "usr", "other", admin=is_admin)
+    resource = Collection(
+        gateway.client(collection.client.account, user.id, "0", admin=is_admin), collection.resource, collection.path
+    ).create()
+    assert collection.read(resource["id"]) == resource
+    assert collection.entries()[0] == resource

@@ -27,13 +27,13 @@ def test_the_token_comes_before_the_version(nobody: Client) -> None:
 
 
 def test_the_version_comes_before_the_media_type(admin: Client) -> None:
-    sent = {"Service_Version": "9", "Content_Type": "text/plain"}
-    assert code(admin, "POST", "/api_keys", TOO_LARGE, **sent) == (400, "unsupported_version")
+    headers = {"Service_Version": "9", "Content_Type": "text/plain"}
+    assert code(admin, "POST", "/api_keys", TOO_LARGE, **headers) == (400, "unsupported_version")
 
 
 def test_the_media_type_comes_before_the_size(admin: Client) -> None:
-    sent = {"Content_Type": "text/plain"}
-    assert code(admin, "POST", "/api_keys", TOO_LARGE, **sent) == (415, "unsupported_media_type")
+    headers = {"Content_Type": "text/plain"}
+    assert code(admin, "POST", "/api_keys", TOO_LARGE, **headers) == (415, "unsupported_media_type")
 
 
 def test_the_size_comes_before_the_json(admin: Client) -> None:

@@ -76,8 +76,8 @@ def test_a_request_without_a_well_formed_token_is_told_what_it_sent_instead(
 
 
 def test_white_space_that_is_none_of_http_is_no_end_of_a_token(admin: Client) -> None:
-    for behind in ("\u00a0", "\u2003", "\x0c", "\x1f"):
-        answer = admin.send("GET", "/api_keys", Authorization=f"Bearer {admin.token}{behind}")
+    for suffix in ("\u00a0", "\u2003", "\x0c", "\x1f"):
+        answer = admin.send("GET", "/api_keys", Authorization=f"Bearer {admin.token}{suffix}")
         assert_refused(answer, 401, "unauthenticated", NO_TOKEN_OF_OURS)
     assert admin.send("GET", "/api_keys", Authorization=f"Bearer {admin.token} \t").status == 200
 
@@ -91,9 +91,9 @@ def test_a_host_that_is_none_is_refused_and_leads_nowhere(
 ) -> None:
     headers = {"Authorization": f"Bearer {admin.token}", "Service-Version": "2", "Host": host}
     event = gateway.event("GET", "/api_keys", headers)
-    refused = gateway.answer(event)
+    answer = gateway.answer(event)
     rule = "must be host or host:port"
-    assert_refused(refused, 400, "invalid_request", f"'Host' {rule}.", {"Host": rule})
+    assert_refused(answer, 400, "invalid_request", f"'Host' {rule}.", {"Host": rule})
     monkeypatch.setenv("BASE_URL", "https://api.example")
     assert gateway.answer(event).json["uri"] == "https://api.example/api_keys"
 
@@ -149,8 +149,8 @@ def test_version_headers_that_disagree_are_refused(admin: Client, monkeypatch: p
     bare = Client(admin.transport, admin.token, headers={})
     assert bare.send("GET", "/api_keys", Acme_Version="2", Service_Version=" 2 ").status == 200
     msg = "The headers 'Acme-Version', 'service-version' name different versions: send one of them."
-    for one, other in (("2", "0"), ("0", "2"), ("2", "9"), ("9", "2")):
-        answer = bare.send("GET", "/api_keys", Acme_Version=one, Service_Version=other)
+    for acme_version, other in (("2", "0"), ("0", "2"), ("2", "9"), ("9", "2")):
+        answer = bare.send("GET", "/api_keys", Acme_Version=acme_version, Service_Version=other)
         assert_refused(answer, 400, "unsupported_version", msg)
 
 
@@ -161,13 +161,13 @@ def test_an_empty_setting_of_the_version_headers_is_none(admin: Client, monkeypa
 
 def test_every_bad_field_of_body_and_query_is_named_at_once(admin: Client) -> None:
     answer = admin.post("/api_keys?dry_run=1", {"description": 1, "scopes": ["api_keys:read", 3], "x": 1})
-    known = "description, metadata, owner_id, expires_at, scopes, allowed_networks, limits"
+    field_names = "description, metadata, owner_id, expires_at, scopes, allowed_networks, limits"
     assert_invalid(
         answer,
         {
             "description": "must be a string",
             "scopes.1": "must be a string",
-            "x": f"is not accepted here; accepted: {known}",
+            "x": f"is not accepted here; accepted: {field_names}",
             "dry_run": "is not accepted here; accepted: none",
         },
     )

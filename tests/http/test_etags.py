@@ -19,8 +19,8 @@ def admin() -> Client:
     return gateway.admin()
 
 
-each_place = pytest.mark.parametrize(
-    "place", [on_a_holder, lambda _, module: anywhere(module)], ids=["here", "registered nowhere"]
+each_address = pytest.mark.parametrize(
+    "locate", [on_a_holder, lambda _, module: anywhere(module)], ids=["here", "registered nowhere"]
 )
 
 
@@ -29,17 +29,17 @@ def tag(answer: Answer) -> str:
     return answer.headers["etag"]
 
 
-def failing(own: str, *others: str) -> list[str]:
+def list_failing_headers(etag: str, *other_tags: str) -> list[str]:
     """Return headers If-Match that do not name what has a tag, given tags that it had before and that others have."""
-    revision = own.strip('"').partition("-")[0]
+    revision = etag.strip('"').partition("-")[0]
     made_up = [f'"{revision}-0000000000000000"', f'"{revision}"', '"*"', '""']
-    malformed = [own.strip('"'), own.rstrip('"'), f"*, {own}", "nothing", '"']
-    return [*others, *made_up, *malformed, f"W/{own}", ", ".join([*others, *made_up])]
+    malformed = [etag.strip('"'), etag.rstrip('"'), f"*, {etag}", "nothing", '"']
+    return [*other_tags, *made_up, *malformed, f"W/{etag}", ", ".join([*other_tags, *made_up])]
 
 
-def holding(own: str, *others: str) -> list[str]:
+def list_matching_headers(etag: str, *other_tags: str) -> list[str]:
     """Return headers If-Match that name what has a tag."""
-    return [own, "*", ",".join([*others, '"a, b"', own]), f", {own} ,\tW/{own}"]
+    return [etag, "*", ",".join([*other_tags, '"a, b"', etag]), f", {etag} ,\tW/{etag}"]
 
 
 def assert_failed(answer: Answer, msg: str = CHANGED) -> None:
@@ -47,30 +47,30 @@ def assert_failed(answer: Answer, msg: str = CHANGED) -> None:
 
 
 @each_editable_kind
-def test_a_resource_is_changed_and_deleted_under_its_present_tag_alone(mine: Collection) -> None:
-    made, another = (mine.client.post(mine.path, mine.body()) for _ in range(2))
-    address = f"{mine.path}/{made.json['id']}"
-    changed = mine.client.send("PATCH", address, {"description": "new"}, If_Match=tag(made))
-    others = [tag(made), tag(another)]
-    for header in failing(tag(changed), *others):
-        assert_failed(mine.client.send("PATCH", address, {"description": "late"}, If_Match=header))
-        assert_failed(mine.client.send("DELETE", address, If_Match=header))
-    own = tag(mine.client.get(address))
-    assert own == tag(changed)
-    for number in range(len(holding(own))):
-        header = holding(own, *others)[number]
-        own = tag(mine.client.send("PATCH", address, {"description": f"{number}"}, If_Match=header))
-    assert mine.client.send("DELETE", address, If_Match=own).status == 204
-    assert mine.client.send("PATCH", address, {}, If_Match="*").status == 404
+def test_a_resource_is_changed_and_deleted_under_its_present_tag_alone(collection: Collection) -> None:
+    first, another = (collection.client.post(collection.path, collection.body()) for _ in range(2))
+    address = f"{collection.path}/{first.json['id']}"
+    answer = collection.client.send("PATCH", address, {"description": "new"}, If_Match=tag(first))
+    other_tags = [tag(first), tag(another)]
+    for header in list_failing_headers(tag(answer), *other_tags):
+        assert_failed(collection.client.send("PATCH", address, {"description": "late"}, If_Match=header))
+        assert_failed(collection.client.send("DELETE", address, If_Match=header))
+    etag = tag(collection.client.get(address))
+    assert etag == tag(answer)
+    for number in range(len(list_matching_headers(etag))):
+        header = list_matching_headers(etag, *other_tags)[number]
+        etag = tag(collection.client.send("PATCH", address, {"description": f"{number}"}, If_Match=header))
+    assert collection.client.send("DELETE", address, If_Match=etag).status == 204
+    assert collection.client.send("PATCH", address, {}, If_Match="*").status == 404
 
 
 @each_module
-@each_place
+@each_address
 def test_a_module_is_replaced_and_deleted_under_its_present_tag_alone(
-    admin: Client, module: Module, place: Any
+    admin: Client, module: Module, locate: Any
 ) -> None:
     full, least = (sample.request for sample in SAMPLES[module.path])
-    try_each_header(admin, place(admin, module), on_a_holder(admin, module), full, least)
+    try_each_header(admin, locate(admin, module), on_a_holder(admin, module), full, least)
 
 
 def test_a_policy_is_replaced_and_deleted_under_its_present_tag_alone(admin: Client) -> None:
@@ -82,41 +82,45 @@ def test_a_policy_is_replaced_and_deleted_under_its_present_tag_alone(admin: Cli
 def try_each_header(admin: Client, address: str, elsewhere: str, full: Any, least: Any) -> None:
     """Put and delete a module at an address under each header If-Match, beside one that is elsewhere."""
     assert_failed(admin.send("PUT", address, full, If_Match="*"))
-    others = [tag(admin.put(it, full)) for it in (address, elsewhere)]
-    own = tag(admin.send("PUT", address, least, If_Match=others[0]))
-    for header in failing(own, *others):
+    other_tags = [tag(admin.put(module_address, full)) for module_address in (address, elsewhere)]
+    etag = tag(admin.send("PUT", address, least, If_Match=other_tags[0]))
+    for header in list_failing_headers(etag, *other_tags):
         assert_failed(admin.send("PUT", address, full, If_Match=header))
         assert_failed(admin.send("DELETE", address, If_Match=header))
-    assert tag(admin.get(address)) == own
-    for number in range(len(holding(own))):
-        own = tag(admin.send("PUT", address, (full, least)[number % 2], If_Match=holding(own, *others)[number]))
-    assert admin.send("DELETE", address, If_Match=own).status == 204
+    assert tag(admin.get(address)) == etag
+    for number in range(len(list_matching_headers(etag))):
+        etag = tag(
+            admin.send(
+                "PUT", address, (full, least)[number % 2], If_Match=list_matching_headers(etag, *other_tags)[number]
+            )
+        )
+    assert admin.send("DELETE", address, If_Match=etag).status == 204
     assert admin.send("DELETE", address, If_Match="*").status == 404
 
 
 @each_module
-@each_place
-def test_no_tag_comes_back_for_a_module_that_was_deleted(admin: Client, module: Module, place: Any) -> None:
-    address = place(admin, module)
+@each_address
+def test_no_tag_comes_back_for_a_module_that_was_deleted(admin: Client, module: Module, locate: Any) -> None:
+    address = locate(admin, module)
     full, least = (sample.request for sample in SAMPLES[module.path])
     earlier: list[str] = []
     for request in (full, least, full, full, least):
-        own = tag(admin.put(address, request))
-        assert own not in earlier
+        etag = tag(admin.put(address, request))
+        assert etag not in earlier
         for header in earlier:
             assert_failed(admin.send("PUT", address, least, If_Match=header))
             assert_failed(admin.send("DELETE", address, If_Match=header))
-        earlier.append(own)
-        assert admin.send("DELETE", address, If_Match=own).status == 204
+        earlier.append(etag)
+        assert admin.send("DELETE", address, If_Match=etag).status == 204
 
 
 @each_module
-@each_place
-def test_a_module_is_put_only_where_there_is_none(admin: Client, module: Module, place: Any) -> None:
-    address = place(admin, module)
+@each_address
+def test_a_module_is_put_only_where_there_is_none(admin: Client, module: Module, locate: Any) -> None:
+    address = locate(admin, module)
     full, least = (sample.request for sample in SAMPLES[module.path])
-    own = tag(admin.send("PUT", address, full, If_None_Match="*"))
-    for header in ("*", own, f'"other", W/{own}'):
+    etag = tag(admin.send("PUT", address, full, If_None_Match="*"))
+    for header in ("*", etag, f'"other", W/{etag}'):
         assert_failed(admin.send("PUT", address, least, If_None_Match=header), PRESENT)
     assert admin.get(address).json == SAMPLES[module.path][0].response
     assert admin.send("PUT", address, least, If_None_Match='"other"').status == 200
@@ -170,5 +174,5 @@ def test_conditions_hold_as_the_rfc_says(
 @each_module
 def test_two_modules_that_say_the_same_have_different_tags(admin: Client, module: Module) -> None:
     full = SAMPLES[module.path][0].request
-    one, other = (tag(admin.put(on_a_holder(admin, module), full)) for _ in range(2))
-    assert one != other
+    first_tag, other = (tag(admin.put(on_a_holder(admin, module), full)) for _ in range(2))
+    assert first_tag != other

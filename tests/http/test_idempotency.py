@@ -18,24 +18,24 @@ ANOTHER = "This Idempotency-Key was already used for another request: choose ano
 
 
 @each_editable_kind
-def test_a_request_that_is_repeated_is_done_once(mine: Collection) -> None:
-    admin = mine.client
-    body, before, told = mine.body(), len(mine.entries()), events(admin)
-    first = admin.send("POST", mine.path, body, Idempotency_Key="a")
+def test_a_request_that_is_repeated_is_done_once(collection: Collection) -> None:
+    admin = collection.client
+    body, before, earlier_events = collection.body(), len(collection.entries()), events(admin)
+    first = admin.send("POST", collection.path, body, Idempotency_Key="a")
     assert first.status == 201, first.text
-    again = admin.send("POST", mine.path, body, Idempotency_Key="a")
+    again = admin.send("POST", collection.path, body, Idempotency_Key="a")
     if "token" in first.json:
-        done = f"This request was already done: it created {first.json['id']}."
-        msg = f"{done} The secret in its response is shown only once."
+        sentence = f"This request was already done: it created {first.json['id']}."
+        msg = f"{sentence} The secret in its response is shown only once."
         assert_refused(again, 409, "conflict", msg)
     else:
         assert (again.status, again.json) == (201, first.json)
         assert again.headers["etag"] == first.headers["etag"]
-    assert len(mine.entries()) == before + 1
-    assert len(events(admin)) == len(told) + 1
-    other = admin.send("POST", mine.path, {**body, "description": "another"}, Idempotency_Key="a")
+    assert len(collection.entries()) == before + 1
+    assert len(events(admin)) == len(earlier_events) + 1
+    other = admin.send("POST", collection.path, {**body, "description": "another"}, Idempotency_Key="a")
     assert_refused(other, 409, "conflict", ANOTHER)
-    assert len(mine.entries()) == before + 1
+    assert len(collection.entries()) == before + 1
 
 
 def events(client: Client) -> list[Any]:
@@ -43,11 +43,11 @@ def events(client: Client) -> list[Any]:
 
 
 def test_a_key_is_of_one_account(admin: Client, stranger: Client) -> None:
-    made = [
+    backend_ids = [
         client.send("POST", "/backends/weighted", {}, Idempotency_Key="a").json["id"] for client in (admin, stranger)
     ]
-    assert made[0] != made[1]
-    assert stranger.get(f"/backends/weighted/{made[0]}").status == 404
+    assert backend_ids[0] != backend_ids[1]
+    assert stranger.get(f"/backends/weighted/{backend_ids[0]}").status == 404
 
 
 def test_only_what_was_done_is_kept(admin: Client) -> None:
@@ -79,14 +79,14 @@ def test_a_key_is_visible_ascii_of_ordinary_length(admin: Client, key: str) -> N
 
 @each_editable_kind
 def test_another_api_key_sees_nothing_of_what_one_made(admin: Client, resource: EditableResource) -> None:
-    mine = Collection.of(admin, resource)
-    body, collection = mine.body(), mine.path.split("/")[1]
+    collection = Collection.of(admin, resource)
+    body, name = collection.body(), collection.path.split("/")[1]
     colleague = issue_key(admin.account, owners.add_owner(admin.account, "usr", "eve", admin=True).id, "")
-    scope = "*" if mine.path == "/federated_credentials" else f"{collection}:write"
+    scope = "*" if collection.path == "/federated_credentials" else f"{name}:write"
     writer = admin.create("/api_keys", {"scopes": [scope]})["token"]
-    assert admin.send("POST", mine.path, body, Idempotency_Key="a").status == 201
+    assert admin.send("POST", collection.path, body, Idempotency_Key="a").status == 201
     for token in (colleague[1], writer):
-        answer = admin.with_token(token).send("POST", mine.path, body, Idempotency_Key="a")
+        answer = admin.with_token(token).send("POST", collection.path, body, Idempotency_Key="a")
         assert_refused(answer, 409, "conflict", ANOTHER)
 
 
@@ -99,15 +99,15 @@ MODULES = {
 
 
 @each_editable_kind
-def test_no_secret_stays_of_what_was_deleted(mine: Collection) -> None:
+def test_no_secret_stays_of_what_was_deleted(collection: Collection) -> None:
     """No kind has a secret that is not encrypted, and what is encrypted is stored as bytes."""
-    admin = mine.client
-    body = {**mine.body(), **(MODULES if mine.kind.noun == "https_edge_route" else {})}
+    admin = collection.client
+    body = {**collection.body(), **(MODULES if collection.kind.noun == "https_edge_route" else {})}
     before = with_bytes()
-    first = admin.send("POST", mine.path, body, Idempotency_Key="a")
-    assert admin.delete(f"{mine.path}/{first.json['id']}").status == 204
+    first = admin.send("POST", collection.path, body, Idempotency_Key="a")
+    assert admin.delete(f"{collection.path}/{first.json['id']}").status == 204
     assert with_bytes() == before
-    again = admin.send("POST", mine.path, body, Idempotency_Key="a")
+    again = admin.send("POST", collection.path, body, Idempotency_Key="a")
     if "token" not in first.json:
         assert (again.status, again.json, again.headers["etag"]) == (201, first.json, first.headers["etag"])
     assert "hunter2" not in repr(records())
@@ -119,12 +119,16 @@ def records() -> list[dict[str, Any]]:
 
 def with_bytes() -> list[str]:
     """Return the scopes of all records that hold bytes, but for those that are no secret: lists, and packed texts."""
-    return sorted(it["scope"]["S"] for it in records() if holds_bytes(it) and not it["scope"]["S"].startswith("krl#"))
+    return sorted(
+        record["scope"]["S"]
+        for record in records()
+        if holds_bytes(record) and not record["scope"]["S"].startswith("krl#")
+    )
 
 
 def holds_bytes(value: Any) -> bool:
     """Tell whether an attribute of the store, or one within it, is binary."""
     if isinstance(value, dict):
-        secret = (each for name, each in value.items() if name not in PACKED)
+        secret = (child for name, child in value.items() if name not in PACKED)
         return bool(value.keys() & {"B", "BS"}) or any(map(holds_bytes, secret))
     return isinstance(value, list) and any(map(holds_bytes, value))

@@ -14,7 +14,7 @@ UPSTREAM = "must be null if TLS ends upstream"
 UNSET = "must be one of '1.0', '1.1', '1.2' or '1.3'"
 
 
-def holders(client: Client, module: Any) -> Collection:
+def collection_of(client: Client, module: Any) -> Collection:
     """Return the client's edges or routes of the kind that holds the module."""
     return Collection.of(
         client, next(resource for resource in edges.load_all() if resource.kind.item_path == module.home)
@@ -23,25 +23,25 @@ def holders(client: Client, module: Any) -> Collection:
 
 @each_module
 def test_a_module_can_be_created_with_its_holder(admin: Client, module: Any) -> None:
-    mine = holders(admin, module)
+    collection = collection_of(admin, module)
     for sample in SAMPLES[module.path]:
-        created = mine.one(**{module.name: sample.request})
-        assert created[module.name] == sample.response
-        assert mine.read(created["id"]) == created
-        assert created in mine.entries()
-        assert admin.get(f"{mine.path}/{created['id']}/{module.name}").json == sample.response
+        resource = collection.create(**{module.name: sample.request})
+        assert resource[module.name] == sample.response
+        assert collection.read(resource["id"]) == resource
+        assert resource in collection.entries()
+        assert admin.get(f"{collection.path}/{resource['id']}/{module.name}").json == sample.response
 
 
 @each_module
 def test_a_change_sets_and_replaces_a_module_and_never_takes_it_away(admin: Client, module: Any) -> None:
-    mine, (full, least) = holders(admin, module), SAMPLES[module.path]
-    before = mine.one(description="d")
-    address = f"{mine.path}/{before['id']}"
-    sent = ((None, None), (full.request, full.response), (least.request, least.response), (None, least.response))
-    for request, response in (*sent, (full.request, full.response)):
+    collection, (full, least) = collection_of(admin, module), SAMPLES[module.path]
+    before = collection.create(description="d")
+    address = f"{collection.path}/{before['id']}"
+    pairs = ((None, None), (full.request, full.response), (least.request, least.response), (None, least.response))
+    for request, response in (*pairs, (full.request, full.response)):
         answer = admin.patch(address, {module.name: request})
         assert (answer.status, answer.json) == (200, {**before, module.name: response})
-        assert mine.read(before["id"]) == {**before, module.name: response}
+        assert collection.read(before["id"]) == {**before, module.name: response}
     assert admin.patch(address, {"description": "d"}).json == {**before, module.name: full.response}
     renamed = {**before, module.name: full.response, "description": "new"}
     assert admin.patch(address, {module.name: None, "description": "new"}).json == renamed
@@ -52,30 +52,30 @@ def test_a_change_sets_and_replaces_a_module_and_never_takes_it_away(admin: Clie
 
 @each_module
 def test_a_fault_in_a_module_is_named_by_its_dotted_path(admin: Client, module: Any) -> None:
-    mine = holders(admin, module)
-    request = mine.body(**{module.name: {**SAMPLES[module.path][1].request, "enabled": "yes", "colour": "red"}})
-    known = ", ".join(model(module.shape).model_fields)
+    collection = collection_of(admin, module)
+    request = collection.body(**{module.name: {**SAMPLES[module.path][1].request, "enabled": "yes", "colour": "red"}})
+    field_names = ", ".join(model(module.shape).model_fields)
     errors = {
         f"{module.name}.enabled": "must be true or false",
-        f"{module.name}.colour": f"is not accepted here; accepted: {known}",
+        f"{module.name}.colour": f"is not accepted here; accepted: {field_names}",
     }
-    assert_invalid(admin.post(mine.path, request), errors)
-    assert mine.entries() == []
-    before = mine.one()
+    assert_invalid(admin.post(collection.path, request), errors)
+    assert collection.entries() == []
+    before = collection.create()
     change = {module.name: request[module.name], "description": "new"}
-    assert_invalid(admin.patch(f"{mine.path}/{before['id']}", change), errors)
-    assert mine.read(before["id"]) == before
-    answer = admin.patch(f"{mine.path}/{before['id']}", {module.name: "on"})
+    assert_invalid(admin.patch(f"{collection.path}/{before['id']}", change), errors)
+    assert collection.read(before["id"]) == before
+    answer = admin.patch(f"{collection.path}/{before['id']}", {module.name: "on"})
     assert_invalid(answer, {module.name: "must be an object"})
 
 
 def test_a_page_of_edges_with_large_modules_is_short_and_leads_on(admin: Client) -> None:
     largest = "{}".ljust(128 * 1024)
-    made = [admin.create("/edges/tcp", {"traffic_policy": {"value": largest}}) for _ in range(10)]
+    tcp_edges = [admin.create("/edges/tcp", {"traffic_policy": {"value": largest}}) for _ in range(10)]
     first = admin.get("/edges/tcp")
     assert len(first.text) < 2**20
     assert first.json["next_page_uri"] is not None
-    assert list(admin.all("/edges/tcp", "tcp_edges")) == made[::-1]
+    assert list(admin.all("/edges/tcp", "tcp_edges")) == tcp_edges[::-1]
 
 
 def test_faults_far_inside_are_named_too(admin: Client) -> None:
@@ -148,8 +148,8 @@ def test_upstream_and_a_version_cannot_come_together_by_changes(admin: Client) -
     assert_invalid(admin.patch(address, {"tls_termination": {"min_version": "1.2"}}), error)
     assert_invalid(admin.put(f"{address}/tls_termination", {"min_version": "1.2"}), {"min_version": UPSTREAM})
     assert admin.get(address).json == moved
-    back = admin.patch(address, {"terminate_at": "edge", "tls_termination": {"min_version": "1.2"}}).json
-    assert back == edge
+    body = admin.patch(address, {"terminate_at": "edge", "tls_termination": {"min_version": "1.2"}}).json
+    assert body == edge
 
 
 def test_a_version_that_goes_lets_tls_end_upstream(admin: Client) -> None:

@@ -48,13 +48,13 @@ def test_a_refusal_leaves_one_line_that_names_no_path_of_its_own(nobody: Client,
     client = serve(nobody, OneRoute(empty))
     for method, path in (("GET", "/path"), ("PUT", "/path"), ("GET", "/somewhere/else")):
         client.send(method, path)
-    found = lines(capsys)
-    assert [(line["status"], line["route"], line["account"]) for line in found] == [
+    log_lines = lines(capsys)
+    assert [(line["status"], line["route"], line["account"]) for line in log_lines] == [
         (401, "/path", None),
         (405, "/path", None),
         (404, "/{proxy+}", None),
     ]
-    assert {line["level"] for line in found} == {"INFO"}
+    assert {line["level"] for line in log_lines} == {"INFO"}
 
 
 def test_a_crash_leaves_its_place_in_the_code_but_not_what_it_says(admin: Client, serve: Serve, capsys: Output) -> None:
@@ -104,16 +104,16 @@ def test_a_secret_in_a_path_is_not_logged(admin: Client, caplog: pytest.LogCaptu
 
 def test_the_authorizer_leaves_a_line_for_each_of_its_decisions(admin: Client, own_log: None, capsys: Output) -> None:
     log.start()
-    sent = {"Authorization": f"Bearer {admin.token}", "Service-Version": "2"}
-    for headers in (sent, {**sent, "Service-Version": "1"}):
+    authorized_headers = {"Authorization": f"Bearer {admin.token}", "Service-Version": "2"}
+    for headers in (authorized_headers, {**authorized_headers, "Service-Version": "1"}):
         authorize(gateway.event("GET", "/api_keys", headers), None)
     with pytest.raises(Exception, match="Unauthorized"):
         authorize(gateway.event("GET", "/api_keys", {"Authorization": f"Bearer {admin.token}x"}), None)
-    known = {"account": admin.account, "key": key_in(admin.token)}
+    caller = {"account": admin.account, "key": key_in(admin.token)}
     unknown = {"account": None, "key": None}
     assert lines(capsys) == [
-        {"level": "INFO", "operation_id": gateway.OPERATION_ID, **who, "decision": decision}
-        for who, decision in ((known, "allowed"), (known, "allowed"), (unknown, "unauthenticated"))
+        {"level": "INFO", "operation_id": gateway.OPERATION_ID, **caller_fields, "decision": decision}
+        for caller_fields, decision in ((caller, "allowed"), (caller, "allowed"), (unknown, "unauthenticated"))
     ]
 
 
@@ -122,11 +122,11 @@ def test_a_store_that_is_out_of_reach_is_an_error_in_the_line_of_the_authorizer(
     script = f"from chalicelib.authorizer import authorize; authorize({event!r}, None)"
     nowhere = {**os.environ, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"}
     command = [sys.executable, "-c", script]
-    done = subprocess.run(command, cwd=ROOT, env=nowhere, capture_output=True, text=True, timeout=30)
-    line = json.loads(done.stdout)
+    process = subprocess.run(command, cwd=ROOT, env=nowhere, capture_output=True, text=True, timeout=30)
+    line = json.loads(process.stdout)
     assert (line["level"], line["decision"], line["code"]) == ("ERROR", "unavailable", "EndpointConnectionError")
     assert "authorizer.py" in line["at"][0]
-    assert admin.token not in done.stdout
+    assert admin.token not in process.stdout
 
 
 @pytest.mark.parametrize("function", ["", "api"])
@@ -144,8 +144,8 @@ def test_an_environment_without_a_store_is_logged_and_callers_learn_of_it_outsid
     unset = ("AWS_ACCESS_KEY_ID", "AWS_DEFAULT_REGION")
     environment = {name: value for name, value in {**os.environ, **settings, **files}.items() if name not in unset}
     command = [sys.executable, "-c", script]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
-    first, no_region, second, no_credentials = done.stdout.splitlines()
+    process = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
+    first, no_region, second, no_credentials = process.stdout.splitlines()
     for line, answer, region, code, missing in (
         (first, no_region, "none", "NoRegionError", "no region is set: set AWS_DEFAULT_REGION"),
         (second, no_credentials, "us-east-1", "NoCredentialsError", NO_CREDENTIALS),

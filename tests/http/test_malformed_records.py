@@ -11,13 +11,13 @@ from chalicelib.http.resource import EditableResource, Resource
 from chalicelib.storage.records import items
 from chalicelib.storage.records.decoding import MalformedRecord
 from tests import conformity
-from tests.records import WRONG, put, stored
+from tests.records import WRONG, put, read_record
 from tests.samples import KINDS, Collection
 from tests.transports import RECORD, Client
 
 ATTRIBUTES = ("body", "parts", "sealed", "unseen", "claims", "points", "pointed_by", "revision")  # moto compares times
 FORMS = 12  # of each kind, over HTTP
-each = pytest.mark.parametrize("resource", KINDS, ids=lambda resource: resource.kind.path)
+each_kind = pytest.mark.parametrize("resource", KINDS, ids=lambda resource: resource.kind.path)
 
 
 def forms(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -32,11 +32,11 @@ def forms(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {**record, "body": {other: value for other, value in record["body"].items() if other != name}}
 
 
-def some(record: Mapping[str, Any], first: int) -> list[dict[str, Any]]:
+def pick_forms(record: Mapping[str, Any], first: int) -> list[dict[str, Any]]:
     """Return FORMS of the malformed forms of a record, spread over all of them, from one of the first on."""
-    every = [*forms(record)]
-    step = len(every) // FORMS
-    return every[first % step :: step]
+    all_forms = [*forms(record)]
+    step = len(all_forms) // FORMS
+    return all_forms[first % step :: step]
 
 
 def is_malformed(resource: Resource, form: Mapping[str, Any]) -> bool:
@@ -50,44 +50,44 @@ def is_malformed(resource: Resource, form: Mapping[str, Any]) -> bool:
     return False
 
 
-def listed(client: Client, path: str, resource: Resource) -> list[str]:
+def list_ids(client: Client, path: str, resource: Resource) -> list[str]:
     answer = client.get(path)
     assert answer.status == 200, answer.text
     return [entry["id"] for entry in answer.json[resource.kind.array]]
 
 
-@each
+@each_kind
 def test_every_form_of_a_record_is_read_or_rejected(admin: Client, resource: Resource) -> None:
-    record = stored(Collection.of(admin, resource).one()["id"])
+    record = read_record(Collection.of(admin, resource).create()["id"])
     assert not is_malformed(resource, record)
     assert sum(is_malformed(resource, form) for form in forms(record)) > len([*forms(record)]) / 2
 
 
-@each
+@each_kind
 def test_a_malformed_record_breaks_and_hides_nothing_but_itself(admin: Client, resource: Resource) -> None:
     admin = replace(admin, check=conformity.of_another_app)  # a record without a time shows ""
     collection = Collection.of(admin, resource)
-    other, malformed = (collection.one()["id"] for _ in range(2))
-    intact, address, seen = stored(malformed), f"{collection.path}/{malformed}", 0
-    for form in some(intact, KINDS.index(resource)):
+    other, malformed = (collection.create()["id"] for _ in range(2))
+    intact, address, count = read_record(malformed), f"{collection.path}/{malformed}", 0
+    for form in pick_forms(intact, KINDS.index(resource)):
         put(form)
         first = len(RECORD.logs)
-        found = listed(admin, collection.path, resource)
+        listed_ids = list_ids(admin, collection.path, resource)
         answer = admin.get(address)
-        assert other in found, form
+        assert other in listed_ids, form
         assert admin.get(f"{collection.path}/{other}").status == 200
         assert (answer.status == 500) == is_malformed(resource, form), form
         if answer.status != 500:
-            assert (malformed in found) == (answer.status == 200), form
+            assert (malformed in listed_ids) == (answer.status == 200), form
             continue
-        seen += 1
-        assert malformed not in found, form
+        count += 1
+        assert malformed not in listed_ids, form
         assert answer.json["details"]["operation_id"]
         lines = [json.loads(line) for line in RECORD.logs[first:] if line.startswith("{")]
         assert any(line.get("event") == "malformed_record" and line.get("problem") for line in lines), form
         if isinstance(resource, EditableResource):
             assert admin.delete(address).status == 204, form
             assert admin.get(address).status == 404
-            found = listed(admin, collection.path, resource)
-            assert (other in found, malformed in found) == (True, False), form
-    assert seen > FORMS / 3
+            listed_ids = list_ids(admin, collection.path, resource)
+            assert (other in listed_ids, malformed in listed_ids) == (True, False), form
+    assert count > FORMS / 3

@@ -20,7 +20,7 @@ WITH_A_BODY = [
 ]
 
 
-def padded(body: dict[str, Any], length: int) -> bytes:
+def pad(body: dict[str, Any], length: int) -> bytes:
     """Return the body in exactly so many bytes."""
     return json.dumps(body).encode().ljust(length)
 
@@ -125,13 +125,13 @@ def test_half_a_character_is_refused_wherever_it_is(admin: Client, raw: bytes) -
 
 def test_any_unicode_is_kept_as_it_is(admin: Client) -> None:
     for text in ("\\ud83e\\udd8a", "🦊", "\\u0000", "\\u007f", "\u2028", "é", "e\u0301"):
-        created = admin.create("/backends/weighted", f'{{"description": "{text}"}}'.encode())
-        assert created["description"] == json.loads(f'"{text}"')
-        assert admin.get(f"/backends/weighted/{created['id']}").json == created
+        backend = admin.create("/backends/weighted", f'{{"description": "{text}"}}'.encode())
+        assert backend["description"] == json.loads(f'"{text}"')
+        assert admin.get(f"/backends/weighted/{backend['id']}").json == backend
 
 
 def test_a_body_of_another_media_type_is_refused(admin: Client) -> None:
-    others = (
+    media_types = (
         "",
         "text/plain",
         "application/jsonx",
@@ -140,7 +140,7 @@ def test_a_body_of_another_media_type_is_refused(admin: Client) -> None:
         ";",
         "text/json; boundary=x",
     )
-    for media_type in others:
+    for media_type in media_types:
         for method, path in (("POST", "/api_keys"), ("PATCH", f"/api_keys/{ids.new('ak')}")):
             answer = admin.send(method, path, {"description": "d"}, Content_Type=media_type)
             assert_refused(answer, 415, "unsupported_media_type", NO_JSON_TYPE)
@@ -172,8 +172,8 @@ def test_the_body_of_a_get_or_delete_is_ignored(admin: Client) -> None:
 
 
 def test_a_body_of_256_kib_is_read_and_one_byte_more_is_too_large(admin: Client) -> None:
-    assert admin.post("/api_keys", padded({"description": "d"}, LIMIT)).status == 201
-    answer = admin.post("/api_keys", padded({"description": "d"}, LIMIT + 1))
+    assert admin.post("/api_keys", pad({"description": "d"}, LIMIT)).status == 201
+    answer = admin.post("/api_keys", pad({"description": "d"}, LIMIT + 1))
     assert_refused(answer, 413, "payload_too_large", f"The body is larger than {LIMIT} bytes.")
 
 
@@ -183,7 +183,7 @@ def test_every_method_with_a_body_checks_it(admin: Client, endpoint: Endpoint) -
     answers = {
         "malformed": admin.send(endpoint.method, path, b"{"),
         "unknown field": admin.send(endpoint.method, path, {"no_field": 1}),
-        "large": admin.send(endpoint.method, path, padded({}, 300_000)),
+        "large": admin.send(endpoint.method, path, pad({}, 300_000)),
         "text": admin.send(endpoint.method, path, {}, Content_Type="text/plain"),
     }
     assert {name: (answer.status, answer.json["error_code"]) for name, answer in answers.items()} == {

@@ -35,7 +35,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
     return [json.loads(record.getMessage()) for record in caplog.records if record.name == "tunnel_edge"]
 
 
-def extracted(line: dict[str, Any]) -> dict[tuple[str, ...], dict[str, float]]:
+def extract_metrics(line: dict[str, Any]) -> dict[tuple[str, ...], dict[str, float]]:
     """Return the metrics of a line by the values of their dimensions, as CloudWatch extracts them.
 
     Fails for a line that the specification of the embedded metric format does not permit.
@@ -44,7 +44,7 @@ def extracted(line: dict[str, Any]) -> dict[tuple[str, ...], dict[str, float]]:
     assert meta.keys() == {"Timestamp", "CloudWatchMetrics"}
     assert isinstance(meta["Timestamp"], int)
     assert len(json.dumps(line)) < 256 * 1024
-    found: dict[tuple[str, ...], dict[str, float]] = {}
+    metrics: dict[tuple[str, ...], dict[str, float]] = {}
     for directive in meta["CloudWatchMetrics"]:
         assert directive.keys() == {"Namespace", "Dimensions", "Metrics"}
         assert 1 <= len(directive["Namespace"]) <= 255
@@ -60,16 +60,16 @@ def extracted(line: dict[str, Any]) -> dict[tuple[str, ...], dict[str, float]]:
                 value = line[metric["Name"]]
                 assert isinstance(value, int | float)
                 assert not isinstance(value, bool)
-                found.setdefault(values, {})[metric["Name"]] = value
-    return found
+                metrics.setdefault(values, {})[metric["Name"]] = value
+    return metrics
 
 
 def test_a_request_is_counted_for_the_service_and_its_route(admin: Client, caplog: pytest.LogCaptureFixture) -> None:
     admin.get("/users/usr_x")
     line = lines(caplog)[-1]
-    found = extracted(line)
+    metrics = extract_metrics(line)
     counts = {"Requests": 1, "Errors": 0, "Latency": line["duration_ms"]}
-    assert found == {(NAMESPACE,): counts, (NAMESPACE, "GET /users/{id}"): counts}
+    assert metrics == {(NAMESPACE,): counts, (NAMESPACE, "GET /users/{id}"): counts}
 
 
 def test_routes_are_no_dimension_if_the_operator_says_so(
@@ -77,7 +77,7 @@ def test_routes_are_no_dimension_if_the_operator_says_so(
 ) -> None:
     monkeypatch.setenv("METRICS_BY_ROUTE", "false")
     admin.get("/me")
-    assert [*extracted(lines(caplog)[-1])] == [(NAMESPACE,)]
+    assert [*extract_metrics(lines(caplog)[-1])] == [(NAMESPACE,)]
 
 
 def test_no_stranger_can_cause_dimensions(nobody: Client, caplog: pytest.LogCaptureFixture) -> None:
@@ -94,36 +94,36 @@ def test_a_store_that_fails_is_an_error_and_a_throttle(
     call_counts.note("dynamodb", "AccessDeniedException")
     monkeypatch.setenv("TABLE_NAME", "nothing")
     admin.get("/me")
-    found = extracted(lines(caplog)[-1])[(NAMESPACE,)]
-    assert (found["Errors"], found["StoreThrottles"]) == (1, 1)
+    metrics = extract_metrics(lines(caplog)[-1])[(NAMESPACE,)]
+    assert (metrics["Errors"], metrics["StoreThrottles"]) == (1, 1)
 
 
 def test_a_request_over_its_limit_is_a_throttle(admin: Client, caplog: pytest.LogCaptureFixture) -> None:
     commands.main(["accounts", "limits", admin.account, "--requests-per-second", "1"])
     statuses = [admin.get("/backends/weighted").status for _ in range(3)]
     assert statuses[-1] == 429
-    assert extracted(lines(caplog)[-1])[(NAMESPACE,)]["Throttled"] == 1
+    assert extract_metrics(lines(caplog)[-1])[(NAMESPACE,)]["Throttled"] == 1
 
 
 def test_calls_of_kms_and_their_errors_are_counted(
     admin: Client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     admin.create("/ssh_certificate_authorities", {})
-    assert extracted(lines(caplog)[-1])[(NAMESPACE,)]["KmsCalls"] == 1
+    assert extract_metrics(lines(caplog)[-1])[(NAMESPACE,)]["KmsCalls"] == 1
     monkeypatch.setenv("KEY_ID", "alias/nothing")
     assert admin.post("/ssh_certificate_authorities", {}).status == 500
-    found = extracted(lines(caplog)[-1])[(NAMESPACE,)]
-    assert (found["KmsCalls"], found["KmsErrors"], found["Errors"]) == (1, 1, 1)
+    metrics = extract_metrics(lines(caplog)[-1])[(NAMESPACE,)]
+    assert (metrics["KmsCalls"], metrics["KmsErrors"], metrics["Errors"]) == (1, 1, 1)
 
 
 def test_conflicts_of_transactions_are_counted(caplog: pytest.LogCaptureFixture, admin: Client) -> None:
     events = aws.client("dynamodb").meta.events
     reasons = {"CancellationReasons": [{"Code": "TransactionConflict"}]}
-    asked: list[object] = []
+    calls: list[object] = []
 
     def conflict(**_: object) -> Any:
-        asked.append(None)
-        if len(asked) == 1:
+        calls.append(None)
+        if len(calls) == 1:
             body = json.dumps({"__type": "TransactionCanceledException", **reasons}).encode()
             response = AWSResponse("", 400, {"Content-Type": "application/x-amz-json-1.0"}, None)
             response._content = body
@@ -136,7 +136,7 @@ def test_conflicts_of_transactions_are_counted(caplog: pytest.LogCaptureFixture,
     finally:
         events.unregister("before-send.dynamodb.TransactWriteItems", conflict)
     admin.get("/me")
-    assert extracted(lines(caplog)[-1])[(NAMESPACE,)]["StoreConflicts"] == 1
+    assert extract_metrics(lines(caplog)[-1])[(NAMESPACE,)]["StoreConflicts"] == 1
 
 
 def test_the_busiest_accounts_are_named_in_a_line_and_never_in_a_dimension(
@@ -159,12 +159,12 @@ def test_the_busiest_accounts_are_named_in_a_line_and_never_in_a_dimension(
 
 def test_a_trace_is_followed_in_the_line_of_the_log(admin: Client, caplog: pytest.LogCaptureFixture) -> None:
     trace = "4bf92f3577b34da6a3ce929d0e0e4736"
-    for sent, logged in (
+    for header, logged in (
         (f"00-{trace}-00f067aa0ba902b7-01", trace),
         (f"00-{'0' * 32}-00f067aa0ba902b7-01", None),
         (f"00-{trace}-00f067aa0ba902b7-01, secret", None),
     ):
-        admin.send("GET", "/me", traceparent=sent)
+        admin.send("GET", "/me", traceparent=header)
         assert lines(caplog)[-1].get("trace_id") == logged
 
 

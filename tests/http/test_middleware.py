@@ -63,8 +63,8 @@ def test_the_operation_id_is_a_header_of_every_answer_and_in_every_refusal(admin
     operation_ids = [answer.headers["operation-id"] for answer in answers]
     assert len({*operation_ids}) == len(answers)
     assert all(ids.is_id(id, "op") for id in operation_ids)
-    refused = [answer for answer in answers if answer.status >= 400]
-    assert [answer.json["details"]["operation_id"] for answer in refused] == operation_ids[-3:]
+    refusals = [answer for answer in answers if answer.status >= 400]
+    assert [answer.json["details"]["operation_id"] for answer in refusals] == operation_ids[-3:]
 
 
 def test_the_operation_id_is_the_gateways_where_there_is_one(admin: Client) -> None:
@@ -90,9 +90,9 @@ def test_every_answer_requires_https_and_its_own_media_type(admin: Client, nobod
         "health": nobody.get("/health"),
         "exchange": nobody.post("/tokens", {}),
     }
-    wanted = ("max-age=31536000", "nosniff")
-    found = {
+    expected = ("max-age=31536000", "nosniff")
+    actual = {
         name: (answer.headers.get("strict-transport-security"), answer.headers.get("x-content-type-options"))
         for name, answer in answers.items()
     }
-    assert found == dict.fromkeys(answers, wanted)
+    assert actual == dict.fromkeys(answers, expected)

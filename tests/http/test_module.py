@@ -42,9 +42,9 @@ def test_a_replaced_module_keeps_nothing_of_what_it_was(admin: Client, module: M
 @each_module
 def test_a_module_is_enabled_unless_it_says_otherwise(admin: Client, module: Module) -> None:
     address, request = anywhere(module), SAMPLES[module.path][1].request
-    for sent, kept in (({"enabled": False}, False), ({}, True), ({"enabled": None}, True)):
-        assert admin.put(address, request | sent).json["enabled"] is kept
-        assert admin.get(address).json["enabled"] is kept
+    for fields, is_enabled in (({"enabled": False}, False), ({}, True), ({"enabled": None}, True)):
+        assert admin.put(address, request | fields).json["enabled"] is is_enabled
+        assert admin.get(address).json["enabled"] is is_enabled
 
 
 @each_module
@@ -72,14 +72,14 @@ def test_an_unknown_field_is_named_with_the_known_ones(admin: Client, module: Mo
 def test_the_ids_of_the_path_may_stand_in_the_body(admin: Client, module: Module) -> None:
     address, (full, least) = on_a_holder(admin, module), SAMPLES[module.path]
     steps = address.split("/")
-    own, edge = {"id": steps[-2]}, {"edge_id": steps[3]}
-    for ids_ in (own, edge, {**own, **edge}):
+    own_id, edge = {"id": steps[-2]}, {"edge_id": steps[3]}
+    for ids_ in (own_id, edge, {**own_id, **edge}):
         assert admin.put(address, {**least.request, **ids_}).json == least.response
         assert admin.put(address, {**ids_, "module": full.request}).json == full.response
     for other in ("", None, ids.new(steps[-2].partition("_")[0])):
         faults = dict.fromkeys(("id", "edge_id"), "must be the id in the path, or absent")
-        for sent in (least.request, {"module": least.request}):
-            assert_invalid(admin.put(address, {**sent, "id": other, "edge_id": other}), faults)
+        for body in (least.request, {"module": least.request}):
+            assert_invalid(admin.put(address, {**body, "id": other, "edge_id": other}), faults)
     assert admin.get(address).json == full.response
 
 
@@ -88,15 +88,15 @@ def test_a_module_may_stand_in_an_object_of_its_own(admin: Client, module: Modul
     address, (full, least) = anywhere(module), SAMPLES[module.path]
     assert admin.put(address, {"module": full.request}).json == full.response
     assert admin.put(address, {"module": least.request}).json == least.response
-    known = ", ".join(model(module.shape).model_fields)
+    field_names = ", ".join(model(module.shape).model_fields)
     wrong = {**least.request, "enabled": 1, "colour": "red"}
-    faults = {"enabled": "must be true or false", "colour": f"is not accepted here; accepted: {known}"}
+    faults = {"enabled": "must be true or false", "colour": f"is not accepted here; accepted: {field_names}"}
     assert_invalid(admin.put(address, {"module": wrong}), {f"module.{name}": rule for name, rule in faults.items()})
     assert admin.get(address).json == least.response
     no_modules: tuple[Any, ...] = (None, [], "{}")
-    for nothing in no_modules:
-        details = admin.put(address, {"module": nothing}).json["details"]
-        assert details["module"] == f"is not accepted here; accepted: {known}"
+    for value in no_modules:
+        details = admin.put(address, {"module": value}).json["details"]
+        assert details["module"] == f"is not accepted here; accepted: {field_names}"
 
 
 @each_module
@@ -111,21 +111,21 @@ def test_an_empty_body_is_an_empty_object(admin: Client, module: Module) -> None
         assert (absent.status, absent.json) == (empty.status, empty.json) == (200, SAMPLES[module.path][1].response)
 
 
-def malformed(module: Module) -> list[tuple[str, str]]:
+def list_malformed_paths(module: Module) -> list[tuple[str, str]]:
     """Return the module's path with each of its ids in turn of a form or kind that none has, and that id's place."""
     template, segments = module.path.split("/"), anywhere(module).split("/")
-    others = (ids.new("ak"), "edghts_short", "edghtsrt_" + "é" * 27)
+    other_ids = (ids.new("ak"), "edghts_short", "edghtsrt_" + "é" * 27)
     return [
-        ("/".join([*segments[:at], other, *segments[at + 1 :]]), "/".join(template[:at]))
-        for at in range(len(segments))
-        if template[at].startswith("{")
-        for other in others
+        ("/".join([*segments[:index], other, *segments[index + 1 :]]), "/".join(template[:index]))
+        for index in range(len(segments))
+        if template[index].startswith("{")
+        for other in other_ids
     ]
 
 
 @each_module
 def test_an_id_of_another_form_is_not_found(admin: Client, module: Module) -> None:
-    for address, collection in malformed(module):
+    for address, collection in list_malformed_paths(module):
         for method, body in (("PUT", SAMPLES[module.path][0].request), ("GET", None), ("DELETE", None)):
             answer = admin.send(method, address, body)
             assert_not_found(answer, collection)
@@ -168,14 +168,14 @@ def test_a_module_has_three_methods(admin: Client, module: Module) -> None:
 def test_a_module_shows_in_its_edge_or_route_and_null_where_it_is_unset(admin: Client, module: Module) -> None:
     full, _ = SAMPLES[module.path]
     address = on_a_holder(admin, module)
-    holder = address.removesuffix(f"/{module.name}")
-    unset: dict[str, Any] = admin.get(holder).json
+    parent = address.removesuffix(f"/{module.name}")
+    unset: dict[str, Any] = admin.get(parent).json
     assert unset[module.name] is None
     admin.put(address, full.request)
-    assert admin.get(holder).json == {**unset, module.name: full.response}
-    assert admin.patch(holder, {"description": "d"}).json == {**unset, module.name: full.response, "description": "d"}
+    assert admin.get(parent).json == {**unset, module.name: full.response}
+    assert admin.patch(parent, {"description": "d"}).json == {**unset, module.name: full.response, "description": "d"}
     admin.delete(address)
-    assert admin.get(holder).json == {**unset, "description": "d"}
+    assert admin.get(parent).json == {**unset, "description": "d"}
 
 
 @each_module

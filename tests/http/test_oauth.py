@@ -49,5 +49,5 @@ def test_each_error_has_a_name_of_the_standard(error: ApiError, name: str) -> No
 
 
 def test_a_description_has_the_characters_of_the_standard() -> None:
-    found = oauth.add_fields(InvalidRequest('a "b" \\ ak_… é\n'), {"msg": "x"})
-    assert found == {"error": "invalid_request", "error_description": "a 'b' / ak_... ??", "msg": "a 'b' / ak_... ??"}
+    fields = oauth.add_fields(InvalidRequest('a "b" \\ ak_… é\n'), {"msg": "x"})
+    assert fields == {"error": "invalid_request", "error_description": "a 'b' / ak_... ??", "msg": "a 'b' / ak_... ??"}

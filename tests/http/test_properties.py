@@ -74,52 +74,52 @@ def fields(resource: Any) -> list[str]:
     )
 
 
-def sent(body: Any) -> bytes:
+def encode(body: Any) -> bytes:
     return json.dumps(body).encode()  # NaN and half characters too
 
 
 @pytest.fixture
-def example(mine: Collection) -> dict[str, Any]:
-    return mine.body()
+def example(collection: Collection) -> dict[str, Any]:
+    return collection.body()
 
 
 @each_editable_kind
 @FEW
 @given(data=st.data())
-def test_any_creation_is_answered(mine: Collection, example: dict[str, Any], data: st.DataObject) -> None:
-    named = st.sampled_from(fields(mine.resource))
-    wrong = data.draw(st.dictionaries(named | names, values, max_size=6))
-    almost_right = {**example, **data.draw(st.dictionaries(named, values, min_size=1, max_size=2))}
+def test_any_creation_is_answered(collection: Collection, example: dict[str, Any], data: st.DataObject) -> None:
+    field_names = st.sampled_from(fields(collection.resource))
+    wrong = data.draw(st.dictionaries(field_names | names, values, max_size=6))
+    almost_right = {**example, **data.draw(st.dictionaries(field_names, values, min_size=1, max_size=2))}
     for body in (wrong, almost_right):
-        assert_answered(mine.client.post(mine.path, sent(body)))
+        assert_answered(collection.client.post(collection.path, encode(body)))
 
 
 @pytest.fixture
-def one(mine: Collection) -> str:
-    return f"{mine.path}/{mine.one()['id']}"
+def address(collection: Collection) -> str:
+    return f"{collection.path}/{collection.create()['id']}"
 
 
 @each_editable_kind
 @FEW
 @given(data=st.data())
-def test_any_change_is_answered(mine: Collection, one: str, data: st.DataObject) -> None:
-    body = data.draw(st.dictionaries(st.sampled_from(fields(mine.resource)) | names, values, max_size=3))
-    assert_answered(mine.client.patch(one, sent(body)))
-    assert_answered(mine.client.get(one))
+def test_any_change_is_answered(collection: Collection, address: str, data: st.DataObject) -> None:
+    body = data.draw(st.dictionaries(st.sampled_from(fields(collection.resource)) | names, values, max_size=3))
+    assert_answered(collection.client.patch(address, encode(body)))
+    assert_answered(collection.client.get(address))
 
 
 @MANY
 @given(data=st.data(), module=st.sampled_from(modules.load_all()))
 def test_any_module_is_answered(admin: Client, data: st.DataObject, module: Module) -> None:
-    holder = next(resource for resource in KINDS if resource.kind.item_path == module.home)
-    uri = module.path.replace("{id}", f"{holder.kind.prefix}_{KSUID}").replace("{edge_id}", f"edghts_{KSUID}")
-    named = st.sampled_from(sorted(model(module.shape).model_fields))
-    assert_answered(admin.put(uri, sent(data.draw(st.dictionaries(named | names, values, max_size=4)))))
+    resource = next(resource for resource in KINDS if resource.kind.item_path == module.home)
+    uri = module.path.replace("{id}", f"{resource.kind.prefix}_{KSUID}").replace("{edge_id}", f"edghts_{KSUID}")
+    field_names = st.sampled_from(sorted(model(module.shape).model_fields))
+    assert_answered(admin.put(uri, encode(data.draw(st.dictionaries(field_names | names, values, max_size=4)))))
     assert_answered(admin.get(uri))
 
 
 @SOME
-@given(resource=st.sampled_from(EDITABLE_KINDS), raw=st.binary(max_size=60) | values.map(sent))
+@given(resource=st.sampled_from(EDITABLE_KINDS), raw=st.binary(max_size=60) | values.map(encode))
 def test_any_bytes_as_a_body_are_answered(admin: Client, resource: EditableResource, raw: bytes) -> None:
     for method, uri in (
         ("POST", resource.kind.path),
@@ -144,8 +144,8 @@ def test_any_depth_of_a_body_is_answered(admin: Client, opening: bytes, depth: i
     query=text | st.lists(st.tuples(st.sampled_from(["limit", "before_id"]) | text, scalars), max_size=3),
 )
 def test_any_query_is_answered(admin: Client, resource: Resource, query: str | list[tuple[str, Any]]) -> None:
-    written = query if isinstance(query, str) else "&".join(f"{name}={value}" for name, value in query)
-    for form in (written, quote(written, safe="=&", errors="replace")):
+    raw_query = query if isinstance(query, str) else "&".join(f"{name}={value}" for name, value in query)
+    for form in (raw_query, quote(raw_query, safe="=&", errors="replace")):
         assert_answered(admin.get(f"{resource.kind.path}?{form}"))
 
 

@@ -24,8 +24,8 @@ ID = "must be an id of a resource that exists or existed"
 LIMIT = "must be a whole number from 1 to 100"
 
 
-def page(mine: Collection, uri: str) -> list[Any]:
-    return list(mine.client.get(uri.removeprefix(BASE)).json[mine.kind.array])
+def page(collection: Collection, uri: str) -> list[Any]:
+    return list(collection.client.get(uri.removeprefix(BASE)).json[collection.kind.array])
 
 
 @pytest.mark.parametrize(
@@ -57,27 +57,27 @@ def test_a_query_that_breaks_a_rule_is_refused_with_every_fault(
 
 
 @each_kind
-def test_every_list_checks_its_query(mine: Collection) -> None:
-    known = ", ".join(mine.resource.endpoints()[0].query)
-    own = f"must be an id from this list, which begins with {mine.kind.prefix}_"
-    answer = mine.client.get(f"{mine.path}?limit=0&page=2")
-    assert_invalid(answer, {"limit": LIMIT, "page": f"is not accepted here; accepted: {known}"})
-    for prefix in ("aaa", "zzz", f"{mine.kind.prefix}x", mine.kind.prefix[1:]):
-        assert_invalid(mine.client.get(f"{mine.path}?before_id={ids.new(prefix)}"), {"before_id": own})
+def test_every_list_checks_its_query(collection: Collection) -> None:
+    field_names = ", ".join(collection.resource.endpoints()[0].query)
+    rule = f"must be an id from this list, which begins with {collection.kind.prefix}_"
+    answer = collection.client.get(f"{collection.path}?limit=0&page=2")
+    assert_invalid(answer, {"limit": LIMIT, "page": f"is not accepted here; accepted: {field_names}"})
+    for prefix in ("aaa", "zzz", f"{collection.kind.prefix}x", collection.kind.prefix[1:]):
+        assert_invalid(collection.client.get(f"{collection.path}?before_id={ids.new(prefix)}"), {"before_id": rule})
 
 
 @each_kind
-def test_only_lists_take_a_query(mine: Collection) -> None:
-    one = mine.one()
-    for endpoint in mine.endpoints_of_one():
-        answer = mine.client.send(endpoint.method, f"{mine.address(endpoint, one['id'])}?limit=1")
+def test_only_lists_take_a_query(collection: Collection) -> None:
+    resource = collection.create()
+    for endpoint in collection.endpoints_of_one():
+        answer = collection.client.send(endpoint.method, f"{collection.address(endpoint, resource['id'])}?limit=1")
         assert_invalid(answer, {"limit": "is not accepted here; accepted: none"})
-    assert mine.read(one["id"]) == one
+    assert collection.read(resource["id"]) == resource
 
 
 @each_editable_kind
-def test_a_creation_takes_no_query(mine: Collection) -> None:
-    request, before = mine.body(), mine.entries()
-    answer = mine.client.post(f"{mine.path}?dry_run=true", request)
+def test_a_creation_takes_no_query(collection: Collection) -> None:
+    request, before = collection.body(), collection.entries()
+    answer = collection.client.post(f"{collection.path}?dry_run=true", request)
     assert_invalid(answer, {"dry_run": "is not accepted here; accepted: none"})
-    assert mine.entries() == before
+    assert collection.entries() == before

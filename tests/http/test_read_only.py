@@ -11,16 +11,16 @@ def test_only_reads_are_answered(admin: Client, nobody: Client, monkeypatch: pyt
     monkeypatch.setenv("READ_ONLY", "true")
     path = f"/bot_users/{bot['id']}"
     assert admin.get(path).json == bot
-    refused = [
+    refusals = [
         admin.post("/bot_users", {"name": "another"}),
         admin.patch(path, {"name": "another"}),
         admin.delete(path),
         nobody.post("/tokens", {}),
     ]
-    assert {(it.status, it.headers["retry-after"], it.json["error_code"]) for it in refused} == {
+    assert {(refusal.status, refusal.headers["retry-after"], refusal.json["error_code"]) for refusal in refusals} == {
         (503, "60", "unavailable")
     }
-    assert {it.json["msg"] for it in refused} == {errors.ReadOnly().message}
+    assert {refusal.json["msg"] for refusal in refusals} == {errors.ReadOnly().message}
     assert admin.get("/bot_users").json["bot_users"] == [bot]
     monkeypatch.setenv("READ_ONLY", "false")
     assert admin.delete(path).status == 204

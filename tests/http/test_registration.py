@@ -72,7 +72,7 @@ import app
 from chalicelib.route_table import FILES
 print({*FILES} <= {*sys.modules})
 """
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", script],
         cwd=ROOT,
         env={**os.environ, "AWS_DEFAULT_REGION": "us-east-1", "AWS_LAMBDA_INITIALIZATION_TYPE": kind},
@@ -80,7 +80,7 @@ print({*FILES} <= {*sys.modules})
         capture_output=True,
         text=True,
     )
-    assert done.stdout.splitlines()[-1] == f"{is_early}"
+    assert process.stdout.splitlines()[-1] == f"{is_early}"
 
 
 def test_every_path_of_an_app_has_a_fallback() -> None:

@@ -15,28 +15,28 @@ def admin() -> Client:
 
 
 @each_editable_kind
-def test_whoever_has_it_is_not_sent_it_again(mine: Collection) -> None:
-    address = f"{mine.path}/{mine.one()['id']}"
-    read = mine.client.get(address)
-    known = mine.client.send("GET", address, If_None_Match=f'"other", W/{read.headers["etag"]}')
-    assert (known.status, known.text, known.headers["etag"]) == (304, "", read.headers["etag"])
-    changed = mine.client.patch(address, {"description": "new"})
-    assert changed.headers["etag"] != read.headers["etag"]
-    again = mine.client.send("GET", address, If_None_Match=read.headers["etag"])
-    assert (again.status, again.headers["etag"]) == (200, changed.headers["etag"])
+def test_whoever_has_it_is_not_sent_it_again(collection: Collection) -> None:
+    address = f"{collection.path}/{collection.create()['id']}"
+    read = collection.client.get(address)
+    answer = collection.client.send("GET", address, If_None_Match=f'"other", W/{read.headers["etag"]}')
+    assert (answer.status, answer.text, answer.headers["etag"]) == (304, "", read.headers["etag"])
+    patch_answer = collection.client.patch(address, {"description": "new"})
+    assert patch_answer.headers["etag"] != read.headers["etag"]
+    again = collection.client.send("GET", address, If_None_Match=read.headers["etag"])
+    assert (again.status, again.headers["etag"]) == (200, patch_answer.headers["etag"])
 
 
 @each_module
 def test_a_modules_change_is_one_of_its_edge_and_of_its_routes_edge(admin: Client, module: Module) -> None:
     address = on_a_holder(admin, module)
-    holder, full = address.rpartition("/")[0], SAMPLES[module.path][0].request
-    above = [holder, *([holder.rpartition("/routes/")[0]] if "/routes/" in holder else [])]
+    parent, full = address.rpartition("/")[0], SAMPLES[module.path][0].request
+    above = [parent, *([parent.rpartition("/routes/")[0]] if "/routes/" in parent else [])]
     for change in (("PUT", full), ("DELETE", None)):
-        before = {place: admin.get(place).headers["etag"] for place in above}
+        before = {path: admin.get(path).headers["etag"] for path in above}
         assert admin.send(change[0], address, change[1]).status < 300
-        for place, tag in before.items():
-            assert admin.send("GET", place, If_None_Match=tag).status == 200
-            assert admin.send("PATCH", place, {"description": "late"}, If_Match=tag).status == 412
+        for path, tag in before.items():
+            assert admin.send("GET", path, If_None_Match=tag).status == 200
+            assert admin.send("PATCH", path, {"description": "late"}, If_Match=tag).status == 412
 
 
 @each_module

@@ -43,7 +43,7 @@ def caller(request: pytest.FixtureRequest, admin: Client) -> Client:
     return Client(admin.transport, token, account=admin.account, user=owner.id)
 
 
-def asking(authority: str, **fields: Any) -> dict[str, Any]:
+def build_request(authority: str, **fields: Any) -> dict[str, Any]:
     return {"ssh_certificate_authority_id": authority, "public_key": public_key(), **fields}
 
 
@@ -52,8 +52,8 @@ def requests(authority: str) -> dict[str, Callable[[], dict[str, Any]]]:
     return {
         "/api_keys": dict,
         "/ssh_credentials": lambda: {"public_key": public_key()},
-        USERS: lambda: asking(authority),
-        HOSTS: lambda: asking(authority),
+        USERS: lambda: build_request(authority),
+        HOSTS: lambda: build_request(authority),
     }
 
 
@@ -62,21 +62,21 @@ def test_callers_change_and_delete_only_what_is_theirs(
     admin: Client, caller: Client, authority: str, path: str
 ) -> None:
     body = requests(authority)[path]
-    own, other = caller.create(path, body())["id"], admin.create(path, body())["id"]
+    own_id, other = caller.create(path, body())["id"], admin.create(path, body())["id"]
     sees = caller.get(f"{path}/{other}").json
     assert sees == admin.get(f"{path}/{other}").json
-    refused = caller.patch(f"{path}/{other}", {"description": "x"}), caller.delete(f"{path}/{other}")
+    refusals = caller.patch(f"{path}/{other}", {"description": "x"}), caller.delete(f"{path}/{other}")
     if path in (USERS, HOSTS):
-        assert refused[0].status == 200
-        assert_refused(refused[1], 403, "forbidden", REQUESTED)
+        assert refusals[0].status == 200
+        assert_refused(refusals[1], 403, "forbidden", REQUESTED)
     else:
-        for answer in refused:
+        for answer in refusals:
             assert_refused(answer, 403, "forbidden", OTHERS)
         assert caller.get(f"{path}/{other}").json == sees
-    absent = ids.new(own.partition("_")[0])
+    absent = ids.new(own_id.partition("_")[0])
     assert_not_found(caller.delete(f"{path}/{absent}"), path)
-    assert caller.patch(f"{path}/{own}", {"description": "x"}).json["description"] == "x"
-    assert caller.delete(f"{path}/{own}").status == 204
+    assert caller.patch(f"{path}/{own_id}", {"description": "x"}).json["description"] == "x"
+    assert caller.delete(f"{path}/{own_id}").status == 204
     assert admin.delete(f"{path}/{other}").status == 204
 
 
@@ -108,23 +108,23 @@ def test_callers_revoke_only_certificates_that_they_requested(
     admin: Client, caller: Client, authority: str, path: str, field: str
 ) -> None:
     revocations = f"{AUTHORITIES}/{authority}/revocations"
-    own, other = (client.create(path, asking(authority))["id"] for client in (caller, admin))
-    made = caller.create(revocations, {field: own})["id"]
+    own_id, other = (client.create(path, build_request(authority))["id"] for client in (caller, admin))
+    revocation = caller.create(revocations, {field: own_id})["id"]
     rule = {field: "must be the id of a certificate that you requested"}
     assert_refused(caller.post(revocations, {field: other}), 403, "forbidden", REVOKED, rule)
     for name, value in (("serial", "7"), ("public_key", public_key())):
         rule = {name: "must be absent unless you are an admin: name a certificate that you requested"}
         assert_refused(caller.post(revocations, {name: value}), 403, "forbidden", REVOKED, rule)
-    theirs = [admin.create(revocations, body)["id"] for body in ({field: other}, {"serial": "7"})]
-    for id in theirs:
+    revocation_ids = [admin.create(revocations, body)["id"] for body in ({field: other}, {"serial": "7"})]
+    for id in revocation_ids:
         assert_refused(caller.delete(f"{revocations}/{id}"), 403, "forbidden", REVOKED)
     assert_not_found(caller.delete(f"{revocations}/{ids.new('sshrv')}"), f"{AUTHORITIES}/{{id}}/revocations")
-    assert caller.delete(f"{revocations}/{made}").status == 204
-    assert [admin.delete(f"{revocations}/{id}").status for id in theirs] == [204, 204]
+    assert caller.delete(f"{revocations}/{revocation}").status == 204
+    assert [admin.delete(f"{revocations}/{id}").status for id in revocation_ids] == [204, 204]
 
 
 def test_the_revocation_of_a_deleted_certificate_is_for_admins(admin: Client, member: Client, authority: str) -> None:
-    certificate = member.create(USERS, asking(authority))["id"]
+    certificate = member.create(USERS, build_request(authority))["id"]
     assert member.delete(f"{USERS}/{certificate}").status == 204
     (revocation,) = admin.get(f"{AUTHORITIES}/{authority}/revocations").json["revocations"]
     address = f"{AUTHORITIES}/{authority}/revocations/{revocation['id']}"
@@ -140,16 +140,15 @@ def test_only_named_signers_and_admins_sign(
     other = {"user": HOSTS, "host": USERS}[side]
     for signers, status in ((None, 201), ([caller.user], 201), ([], 403), ([admin.user], 403)):
         assert admin.put(policy, {side: {"signers": signers}}).json[side]["signers"] == signers
-        answer = caller.post(path, asking(authority))
+        answer = caller.post(path, build_request(authority))
         assert answer.status == status
         if status == 403:
             assert_refused(answer, 403, "forbidden", SIGNER)
-        assert [client.post(it, asking(authority)).status for client, it in ((admin, path), (caller, other))] == [
-            201,
-            201,
-        ]
+        assert [
+            client.post(uri, build_request(authority)).status for client, uri in ((admin, path), (caller, other))
+        ] == [201, 201]
     assert admin.put(policy, {"enabled": False, side: {"signers": []}}).status == 200
-    assert caller.post(path, asking(authority)).status == 201
+    assert caller.post(path, build_request(authority)).status == 201
 
 
 def test_signers_are_users_and_bots_and_wait_for_the_fourth_format(

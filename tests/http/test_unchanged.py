@@ -40,12 +40,14 @@ def assert_unwritten(admin: Client, method: str, address: str, body: Any) -> Non
 
 
 @each_editable_kind
-def test_a_resource_as_it_is(mine: Collection) -> None:
-    one, known = mine.one(), model(mine.request("PATCH")).model_fields
-    shown = {name: value for name, value in one.items() if name in known}
-    address = f"{mine.path}/{one['id']}"
-    assert_unwritten(mine.client, "PATCH", address, shown)
-    assert_unwritten(mine.client, "PATCH", address, {**shown, "metadata": "m", **FULL.get(mine.kind.path, {})})
+def test_a_resource_as_it_is(collection: Collection) -> None:
+    resource, field_names = collection.create(), model(collection.request("PATCH")).model_fields
+    fields = {name: value for name, value in resource.items() if name in field_names}
+    address = f"{collection.path}/{resource['id']}"
+    assert_unwritten(collection.client, "PATCH", address, fields)
+    assert_unwritten(
+        collection.client, "PATCH", address, {**fields, "metadata": "m", **FULL.get(collection.kind.path, {})}
+    )
 
 
 @each_module

@@ -30,17 +30,17 @@ def test_a_change_is_of_its_first_item_also_where_a_later_one_stays_as_it_is() -
     change = Change(OPERATOR).put(first).rewrite(second, lambda item: item).rewrite(third, other_status)
     assert change.commit() == first
     assert [event.body["resource_id"] for event in change.events] == [first.id, third.id]
-    changed = table.read(third.scope, third.id)
-    assert changed
-    assert (changed.body, changed.revision) == ({"status_code": 503}, 2)
+    stored_item = table.read(third.scope, third.id)
+    assert stored_item
+    assert (stored_item.body, stored_item.revision) == ({"status_code": 503}, 2)
 
 
 def test_a_change_that_changes_nothing_writes_nothing_and_is_of_the_item_as_it_was() -> None:
-    same = backend()
-    records.create(same)
-    change = Change(OPERATOR).rewrite(same, lambda item: item)
-    assert (change.commit(), change.events) == (same, ())
-    assert table.read(same.scope, same.id) == same
+    stored_item = backend()
+    records.create(stored_item)
+    change = Change(OPERATOR).rewrite(stored_item, lambda item: item)
+    assert (change.commit(), change.events) == (stored_item, ())
+    assert table.read(stored_item.scope, stored_item.id) == stored_item
 
 
 def test_the_state_that_a_request_requires_is_that_of_the_first_item_alone() -> None:

@@ -26,7 +26,7 @@ from chalicelib.schema.shapes import names
 from infra.build.openapi import examples
 from tests import newer
 from tests import tunnels as opening
-from tests.old_records import stored
+from tests.old_records import store_records
 from tests.samples import KINDS, Collection, each_kind, fresh_value
 from tests.transports import Client
 
@@ -43,61 +43,70 @@ def test_every_method_of_every_kind(
 ) -> None:
     collection = Collection.of(admin, resource)
     monkeypatch.setenv("STRICT_REFERENCES", strict)
-    id = collection.one()["id"]
+    id = collection.create()["id"]
     keys = newer.extend_all()
     for method, path, body in _writes(collection, id):
         answer = admin.send(method, path, body)
         assert answer.status in (200, 202, 204), answer.text
-        assert newer.lost(keys) == {}, method
-    collection.one()
-    assert newer.lost(keys) == {}, "POST"
+        assert newer.find_lost(keys) == {}, method
+    collection.create()
+    assert newer.find_lost(keys) == {}, "POST"
     if isinstance(resource, EditableResource):
         assert admin.delete(f"{collection.path}/{id}").status == 204
-        assert newer.lost(keys) == {}, "DELETE"
+        assert newer.find_lost(keys) == {}, "DELETE"
 
 
 def _writes(collection: Collection, id: str) -> list[tuple[str, str, Any]]:
     """Return the requests that change a resource: method, path and body."""
     ending = ("/offboard", "/identity")  # these end what they name
-    found = [it for it in collection.endpoints_of_one() if it.method != "GET" and not it.path.endswith(ending)]
-    others = [it for it in found if it.path != collection.kind.item_path]
+    endpoints = [
+        endpoint
+        for endpoint in collection.endpoints_of_one()
+        if endpoint.method != "GET" and not endpoint.path.endswith(ending)
+    ]
+    other_endpoints = [endpoint for endpoint in endpoints if endpoint.path != collection.kind.item_path]
     bodies: Mapping[str, Any] = {"PATCH": _changes(collection), "POST": {}}
-    kept = [it for it in found if it.method != "DELETE" and it not in others]
-    return [(it.method, collection.address(it, id), bodies.get(it.method)) for it in (*kept, *others)]
+    item_endpoints = [
+        endpoint for endpoint in endpoints if endpoint.method != "DELETE" and endpoint not in other_endpoints
+    ]
+    return [
+        (endpoint.method, collection.address(endpoint, id), bodies.get(endpoint.method))
+        for endpoint in (*item_endpoints, *other_endpoints)
+    ]
 
 
 def _changes(collection: Collection) -> dict[str, Any]:
     """Return a PATCH of the fields of the document's example, and of free texts."""
     example = examples.read()[collection.kind.noun].get("update", {})
     fields = names(collection.request("PATCH")) if example else frozenset()  # type: ignore[arg-type]  # it is hashable
-    wanted = {"description": "changed", "metadata": "m", **example}
-    return {name: fresh_value(collection.client, name, it) for name, it in wanted.items() if name in fields}
+    values = {"description": "changed", "metadata": "m", **example}
+    return {name: fresh_value(collection.client, name, value) for name, value in values.items() if name in fields}
 
 
 @pytest.mark.parametrize("module", EVERY_MODULE, ids=lambda module: module.path)
 def test_every_module(admin: Client, module: Module) -> None:
-    path, kind = _place(admin, module)
+    path, kind = _locate(admin, module)
     request = examples.read()[f"{kind.noun}_{module.name}"]["replace"]
     assert admin.put(path, request).status == 200
     keys = newer.extend_all()
     for enabled in (False, True):
         assert admin.put(path, {**request, "enabled": enabled}).status == 200
-        assert newer.lost(keys) == {}
+        assert newer.find_lost(keys) == {}
     if path != module.path:
-        holder = path.rpartition("/")[0]
-        assert admin.patch(holder, {module.name: request} if kind in HOLDERS else {"description": "d"}).status == 200
-        assert newer.lost(keys) == {}
+        parent = path.rpartition("/")[0]
+        assert admin.patch(parent, {module.name: request} if kind in HOLDERS else {"description": "d"}).status == 200
+        assert newer.find_lost(keys) == {}
     assert admin.delete(path).status == 204
-    assert newer.lost(keys) == {}
+    assert newer.find_lost(keys) == {}
 
 
-def _place(admin: Client, module: Module) -> tuple[str, Kind]:
+def _locate(admin: Client, module: Module) -> tuple[str, Kind]:
     """Return the path of a module on a new resource, and the kind of that; the account has its own."""
-    resource = next((it for it in KINDS if it.kind.item_path == module.home), None)
+    resource = next((resource for resource in KINDS if resource.kind.item_path == module.home), None)
     if resource is None:
         return module.path, kinds.ACCOUNTS
     collection = Collection.of(admin, resource)
-    return f"{collection.path}/{collection.one()['id']}/{module.name}", resource.kind
+    return f"{collection.path}/{collection.create()['id']}/{module.name}", resource.kind
 
 
 def test_every_switch_and_limit_of_the_operator(admin: Client) -> None:
@@ -105,7 +114,7 @@ def test_every_switch_and_limit_of_the_operator(admin: Client) -> None:
     by_kind = {resource.kind: Collection.of(admin, resource) for resource in KINDS}
     suspended = [
         admin.account,
-        *(by_kind[kind].one()["id"] for kind in (kinds.SSH_CREDENTIALS, kinds.SSH_USER_CERTIFICATES)),
+        *(by_kind[kind].create()["id"] for kind in (kinds.SSH_CREDENTIALS, kinds.SSH_USER_CERTIFICATES)),
     ]
     operator.main(["names", "ban", "phishing.tunnels.localhost"])
     operator.main(["networks", "block", "192.0.2.0/24"])
@@ -122,17 +131,17 @@ def test_every_switch_and_limit_of_the_operator(admin: Client) -> None:
         ["migrate", "--apply"],
     ):
         operator.main(command)
-        assert newer.lost(keys) == {}, command
+        assert newer.find_lost(keys) == {}, command
 
 
 @pytest.mark.parametrize("commit", ["44e6111", "d3f2e57"])
 @pytest.mark.parametrize("number", ["", "2", "3"])
 def test_every_migration(commit: str, number: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    stored(commit)
+    store_records(commit)
     keys = newer.extend_all()
     monkeypatch.setenv("RECORD_FORMAT", number)
     operator.main(["migrate", "--apply"])
-    assert newer.lost(keys) == {}
+    assert newer.find_lost(keys) == {}
 
 
 @pytest.mark.parametrize("result", [CheckResult("present"), CheckResult("absent")])
@@ -143,9 +152,9 @@ def test_checks_of_proofs(admin: Client, result: CheckResult) -> None:
     for due in proof_checks.find_due(clock.seconds(), 10):
         claimed = proof_checks.claim(due, until=clock.seconds() + 60)
         assert claimed
-        assert newer.lost(keys) == {}
+        assert newer.find_lost(keys) == {}
         assert proof_checks.record(claimed, apply_check(claimed.proof, result, clock.seconds()))
-        assert newer.lost(keys) == {}
+        assert newer.find_lost(keys) == {}
 
 
 def test_an_edge_host() -> None:
@@ -157,12 +166,12 @@ def test_an_edge_host() -> None:
     write()
     keys = newer.extend_all()
     write()
-    assert newer.lost(keys) == {}
+    assert newer.find_lost(keys) == {}
 
 
 def test_a_gateway(admin: Client) -> None:
     gateways.announce(GATEWAY, lease=60)
-    id = opening.opened(admin.account)
+    id = opening.open_agent_tunnel(admin.account)
     served = ServedTunnel(admin.account, id, "gw-1", opening.NAME, 0)
     usage.write(admin.account, "2026-11-22T14", "gw-1", Traffic(bytes_in=1))
     keys = newer.extend_all()
@@ -172,18 +181,18 @@ def test_a_gateway(admin: Client) -> None:
         lambda: tunnels.renew_lease(admin.account, id, lease=60),
         lambda: tunnels.record_refusal(served, "refused"),
         lambda: usage.write(admin.account, "2026-11-22T14", "gw-1", Traffic(bytes_in=2)),
-        lambda: opening.opened(admin.account, name=opening.OTHER),
+        lambda: opening.open_agent_tunnel(admin.account, name=opening.OTHER),
         lambda: tunnels.close_tunnel(admin.account, id, usage=Traffic(bytes_in=2)),
     ):
         write()
-        assert newer.lost(keys) == {}
+        assert newer.find_lost(keys) == {}
 
 
 def test_the_end_of_a_lease(admin: Client) -> None:
-    opening.opened(admin.account, lease=0)
+    opening.open_agent_tunnel(admin.account, lease=0)
     keys = newer.extend_all()
     assert online_tunnels.end_all_offline(admin.account) == []
-    assert newer.lost(keys) == {}
+    assert newer.find_lost(keys) == {}
 
 
 def test_the_use_of_a_key(admin: Client) -> None:
@@ -193,4 +202,4 @@ def test_the_use_of_a_key(admin: Client) -> None:
     keys = newer.extend_all()
     assert limited.get("/edges/tcp").status == 200
     assert limited.get("/bot_users").status == 403
-    assert newer.lost(keys) == {}
+    assert newer.find_lost(keys) == {}

@@ -28,7 +28,9 @@ _PROVIDER = {
     **dict.fromkeys(("client_id", "client_secret"), "\0" * 14),
 }
 WRITTEN: Mapping[str, Mapping[str, Any]] = {
-    "basic_auth": {"credentials": [{"username": str(it) + '"' * 127, "password": "p" * 128} for it in range(10)]},
+    "basic_auth": {
+        "credentials": [{"username": str(number) + '"' * 127, "password": "p" * 128} for number in range(10)]
+    },
     "ip_restriction": {"ip_policy_ids": [ids.new("ipp") for _ in range(10)]},
     "mutual_tls": {"certificate_authority_ids": [ids.new("ca") for _ in range(10)]},
     "oauth": {"provider": {"github": _PROVIDER}},
@@ -66,8 +68,8 @@ def _enlarge(value: Any, words: Words, sizes: Largest) -> Any:
             return words.get("maximum", value)
         case str() if "maxLength" in words and "format" not in words:
             texts = (sign * words["maxLength"] for sign in _SIGNS)
-            return next((it for it in texts if re.search(words.get("pattern", ""), it)), value)
+            return next((text for text in texts if re.search(words.get("pattern", ""), text)), value)
         case dict():
             fields = words.get("properties", {})
-            return {name: _enlarge(it, fields.get(name, {}), sizes) for name, it in value.items()}
+            return {name: _enlarge(child, fields.get(name, {}), sizes) for name, child in value.items()}
     return value

@@ -174,11 +174,11 @@ each_module = pytest.mark.parametrize("module", OF_EDGES, ids=lambda module: mod
 
 def anywhere(module: Module) -> str:
     """Return the module's path on an edge or route that no account has registered."""
-    holder = next(resource for resource in edges.load_all() if resource.kind.item_path == module.home)
-    return module.path.format(**{"edge_id": ids.new("edghts"), holder.kind.variable: ids.new(holder.kind.prefix)})
+    resource = next(resource for resource in edges.load_all() if resource.kind.item_path == module.home)
+    return module.path.format(**{"edge_id": ids.new("edghts"), resource.kind.variable: ids.new(resource.kind.prefix)})
 
 
 def on_a_holder(client: Client, module: Module) -> str:
     """Return the module's path on a new edge or route of the client's account."""
-    holder = next(resource for resource in edges.load_all() if resource.kind.item_path == module.home)
-    return f"{Collection.of(client, holder).one()['uri'].removeprefix(client.transport.base_url)}/{module.name}"
+    resource = next(resource for resource in edges.load_all() if resource.kind.item_path == module.home)
+    return f"{Collection.of(client, resource).create()['uri'].removeprefix(client.transport.base_url)}/{module.name}"

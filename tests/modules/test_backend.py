@@ -20,11 +20,11 @@ def test_every_kind_of_backend_is_shown_as_a_ref(admin: Client) -> None:
         assert admin.put(address, {"backend_id": id}).json == {"enabled": True, "backend": ref(path, id)}
 
 
-@pytest.mark.parametrize("nothing", [{"backend_id": None}, {"backend_id": ""}, {}])
-def test_null_detaches_the_backend(admin: Client, nothing: dict[str, object]) -> None:
+@pytest.mark.parametrize("body", [{"backend_id": None}, {"backend_id": ""}, {}])
+def test_null_detaches_the_backend(admin: Client, body: dict[str, object]) -> None:
     address = anywhere(BACKEND)
     admin.put(address, {"backend_id": ids.new("bkdwd")})
-    assert admin.put(address, nothing).json == DETACHED
+    assert admin.put(address, body).json == DETACHED
     assert admin.get(address).json == DETACHED
 
 

@@ -13,7 +13,7 @@ from tests.modules.samples import on_a_holder
 from tests.operator.tenants import worlds
 from tests.transports import Client
 
-ON_ROUTE = next(it for it in basic_auth.MODULES if "routes" in it.path)
+ON_ROUTE = next(module for module in basic_auth.MODULES if "routes" in module.path)
 SECRET = "a-password-that-occurs-once"
 MODULE = {"credentials": [{"username": "ada", "password": SECRET}]}
 SHOWN = {"enabled": True, "credentials": [{"username": "ada", "password": ""}]}
@@ -32,7 +32,7 @@ def credentials(*pairs: tuple[Any, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    "given",
+    "credentials",
     [
         credentials(("ada", "12345678")),
         credentials(("ada", "x" * 128)),
@@ -42,14 +42,17 @@ def credentials(*pairs: tuple[Any, Any]) -> list[dict[str, Any]]:
         credentials(*((f"user {number}", "password") for number in range(10))),
     ],
 )
-def test_credentials_are_accepted(admin: Client, module: str, given: list[dict[str, Any]]) -> None:
-    answer = admin.put(module, {"credentials": given})
-    assert answer.json == {"enabled": True, "credentials": [{**it, "password": ""} for it in given]}
+def test_credentials_are_accepted(admin: Client, module: str, credentials: list[dict[str, Any]]) -> None:
+    answer = admin.put(module, {"credentials": credentials})
+    assert answer.json == {
+        "enabled": True,
+        "credentials": [{**credential, "password": ""} for credential in credentials],
+    }
     assert admin.get(module).json == answer.json
 
 
 @pytest.mark.parametrize(
-    ("given", "field"),
+    ("credentials", "field"),
     [
         ([], "credentials"),
         (None, "credentials"),
@@ -70,8 +73,8 @@ def test_credentials_are_accepted(admin: Client, module: str, given: list[dict[s
         ([{"password": "password"}], "credentials.0.username"),
     ],
 )
-def test_other_credentials_are_refused(admin: Client, module: str, given: Any, field: str) -> None:
-    answer = admin.put(module, {"credentials": given})
+def test_other_credentials_are_refused(admin: Client, module: str, credentials: Any, field: str) -> None:
+    answer = admin.put(module, {"credentials": credentials})
     assert (answer.status, [*(answer.json["details"].keys() - {"operation_id"})]) == (400, [field])
     assert SECRET not in answer.text
 
@@ -79,11 +82,11 @@ def test_other_credentials_are_refused(admin: Client, module: str, given: Any, f
 @pytest.mark.parametrize("scopes", [None, ["*"], ["*:read"]])
 def test_no_key_sees_a_password(admin: Client, module: str, scopes: list[str] | None) -> None:
     assert admin.put(module, MODULE).json == SHOWN
-    holder = module.removesuffix("/basic_auth")
+    parent = module.removesuffix("/basic_auth")
     reader = admin.with_token(admin.create("/api_keys", {"scopes": scopes})["token"])
-    texts = [reader.get(it).text for it in (module, holder, holder.rpartition("/")[0], "/audit_events")]
+    texts = [reader.get(address).text for address in (module, parent, parent.rpartition("/")[0], "/audit_events")]
     texts += [repr(worlds.scan()), repr(BasicAuthModule(usernames=["ada"], passwords=b"sealed"))]
-    assert [it for it in texts if SECRET in it or "b'sealed'" in it] == []
+    assert [text for text in texts if SECRET in text or "b'sealed'" in text] == []
     assert admin.put(module, SHOWN).status == 400  # a copy of a response never replaces a password
 
 
@@ -95,24 +98,24 @@ def test_an_event_names_users_only(admin: Client, module: str) -> None:
 
 def test_digests_are_sealed_for_the_module_of_its_holder(admin: Client, module: str) -> None:
     admin.put(module, MODULE)
-    found = [value for record in worlds.scan() for value in sealed_values.find(record)]
-    (sealed,) = [it for it in found if it.path == ("parts", "basic_auth", "passwords")]
+    values = [value for record in worlds.scan() for value in sealed_values.find(record)]
+    (sealed,) = [value for value in values if value.path == ("parts", "basic_auth", "passwords")]
     assert sealed.context == {"account": admin.account, "resource": f"{module.split('/')[-2]}/basic_auth"}
-    opened = vault.unseal(sealed.ciphertext, sealed.context, bytes)
-    assert SECRET.encode() not in opened
-    (record,) = [it for it in worlds.scan() if "basic_auth" in it.get("parts", {})]
-    stored = BasicAuthModule.of(record["parts"]["basic_auth"])
-    users = stored.open_passwords(vault.context(admin.account, module.split("/")[-2]))
-    assert {name: passwords.matches(SECRET, it) for name, it in users.items()} == {"ada": True}
+    plaintext = vault.unseal(sealed.ciphertext, sealed.context, bytes)
+    assert SECRET.encode() not in plaintext
+    (record,) = [record for record in worlds.scan() if "basic_auth" in record.get("parts", {})]
+    stored_module = BasicAuthModule.of(record["parts"]["basic_auth"])
+    users = stored_module.open_passwords(vault.context(admin.account, module.split("/")[-2]))
+    assert {name: passwords.matches(SECRET, digest) for name, digest in users.items()} == {"ada": True}
 
 
 def test_the_same_passwords_change_nothing(admin: Client, module: str) -> None:
     etag = admin.put(module, MODULE).headers["etag"]
     assert admin.put(module, MODULE).headers["etag"] == etag
     for other in (credentials(("ada", "another password")), credentials(("Ada", SECRET))):
-        changed = admin.put(module, {"credentials": other}).headers["etag"]
-        assert changed != etag
-        etag = changed
+        new_etag = admin.put(module, {"credentials": other}).headers["etag"]
+        assert new_etag != etag
+        etag = new_etag
 
 
 def test_a_patch_of_a_route_sets_it_and_null_leaves_it(admin: Client) -> None:
@@ -126,14 +129,14 @@ def test_a_patch_of_a_route_sets_it_and_null_leaves_it(admin: Client) -> None:
 
 def test_passwords_that_cannot_be_decrypted_can_be_replaced(admin: Client, module: str) -> None:
     admin.put(module, MODULE)
-    holder = module.split("/")[-2]
-    context = vault.context(admin.account, holder)
+    parent_id = module.split("/")[-2]
+    context = vault.context(admin.account, parent_id)
     broken = BasicAuthModule(usernames=["ada"], passwords=vault.seal(b"{}", vault.context(admin.account, "other")))
     with pytest.raises(vault.Unreadable):
         broken.open_passwords(context)
     values = {"enabled": True, **MODULE}
-    made = BasicAuthModule.requested(values, context, broken)
-    assert passwords.matches(SECRET, made.open_passwords(context)["ada"])
+    stored_module = BasicAuthModule.requested(values, context, broken)
+    assert passwords.matches(SECRET, stored_module.open_passwords(context)["ada"])
 
 
 @pytest.mark.parametrize(
@@ -146,10 +149,10 @@ def test_a_route_has_passwords_or_oauth(admin: Client, first: str, second: str, 
     before = admin.get(route).json
     error = f"must not be set together with the module {first}: remove that module first"
 
-    refused = admin.put(f"{route}/{second}", bodies[second])
-    assert (refused.status, refused.json["details"][field]) == (400, error)
-    refused = admin.patch(route, {second: bodies[second]})
-    assert (refused.status, refused.json["details"][f"{second}.{field}"]) == (400, error)
+    refusal = admin.put(f"{route}/{second}", bodies[second])
+    assert (refusal.status, refusal.json["details"][field]) == (400, error)
+    refusal = admin.patch(route, {second: bodies[second]})
+    assert (refusal.status, refusal.json["details"][f"{second}.{field}"]) == (400, error)
     both = admin.post(route.rpartition("/")[0], {"match_type": "exact_path", "match": "/both", **bodies})
     assert both.status == 400
     assert admin.get(route).json == before

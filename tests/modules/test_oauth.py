@@ -31,7 +31,7 @@ EXACTLY_ONE = f"must name exactly one of {', '.join(PROVIDERS)}"
 APP = {"client_id": "an app", "client_secret": "hunter2"}
 
 
-def everything_stored() -> list[dict[str, Any]]:
+def scan_table() -> list[dict[str, Any]]:
     pages = aws.client("dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge")
     return [record for page in pages for record in page["Items"]]
 
@@ -39,9 +39,9 @@ def everything_stored() -> list[dict[str, Any]]:
 def test_every_provider_can_be_the_one(admin: Client) -> None:
     address = anywhere(OAUTH)
     for name in PROVIDERS:
-        own: dict[str, list[str]] = {"teams": [], "organizations": []} if name == "github" else {}
+        list_fields: dict[str, list[str]] = {"teams": [], "organizations": []} if name == "github" else {}
         answer = admin.put(address, {"provider": {name: {}}})
-        assert answer.json == {**DEFAULTS, "provider": {**NO_PROVIDER, name: {**PROVIDER, **own}}}
+        assert answer.json == {**DEFAULTS, "provider": {**NO_PROVIDER, name: {**PROVIDER, **list_fields}}}
         assert list(answer.json["provider"]) == PROVIDERS
 
 
@@ -66,8 +66,8 @@ def test_null_and_empty_strings_mean_unset(admin: Client) -> None:
     unset = {**DEFAULTS, "provider": {**NO_PROVIDER, "github": {**PROVIDER, "teams": [], "organizations": []}}}
     null = {"provider": {"github": dict.fromkeys(GITHUB)}, **dict.fromkeys(DEFAULTS)}
     empty = {"provider": {"github": {"client_id": "", "client_secret": ""}}, "cookie_prefix": ""}
-    for nothing in (null, empty):
-        assert admin.put(anywhere(OAUTH), nothing).json == unset
+    for body in (null, empty):
+        assert admin.put(anywhere(OAUTH), body).json == unset
 
 
 def test_exactly_one_provider_is_named(admin: Client) -> None:
@@ -102,8 +102,8 @@ def test_scopes_need_an_app_of_ones_own(admin: Client) -> None:
         errors = {"provider.google.client_secret": TOGETHER}
         assert answer.json["details"].items() >= errors.items()
         assert (answer.status, answer.json["error_code"]) == (400, "invalid_request")
-    whole = {**PROVIDER, **APP, "scopes": ["openid"]}
-    assert admin.put(anywhere(OAUTH), {"provider": {"google": whole}}).json["provider"]["google"] == whole
+    provider = {**PROVIDER, **APP, "scopes": ["openid"]}
+    assert admin.put(anywhere(OAUTH), {"provider": {"google": provider}}).json["provider"]["google"] == provider
 
 
 @pytest.mark.parametrize("field", DURATIONS)
@@ -131,12 +131,12 @@ def test_a_provider_is_bounded_as_a_whole(admin: Client) -> None:
     address = anywhere(OAUTH)
     emails = [f"{number:03}@{'a' * 60}.{'b' * 60}.example.com" for number in range(112)]
     provider = {"github": {"email_addresses": emails, "organizations": ["a"]}}
-    shown = json.dumps(admin.put(address, {"provider": provider}).json["provider"], separators=(",", ":"))
-    left = 16_384 - (len(json.dumps(shown)) - 2)
-    assert 0 < left < 250
-    provider["github"]["organizations"] = ["a" * (left + 1)]
+    text = json.dumps(admin.put(address, {"provider": provider}).json["provider"], separators=(",", ":"))
+    room = 16_384 - (len(json.dumps(text)) - 2)
+    assert 0 < room < 250
+    provider["github"]["organizations"] = ["a" * (room + 1)]
     assert admin.put(address, {"provider": provider}).status == 200
-    provider["github"]["organizations"] = ["a" * (left + 2)]
+    provider["github"]["organizations"] = ["a" * (room + 2)]
     rule = "must be at most 16384 characters as JSON in ASCII, with each quote and backslash counted twice"
     assert_invalid(admin.put(address, {"provider": provider}), {"provider": rule})
 
@@ -179,7 +179,7 @@ ORGANIZATION = "must be the slug of an organization, for example acme-inc"
 def test_who_may_pass_is_checked_for_form(admin: Client, field: str, good: str, bad: list[str], rule: str) -> None:
     address = anywhere(OAUTH)
     answer = admin.put(address, {"provider": {"github": {field: [good, *bad]}}})
-    assert_invalid(answer, {f"provider.github.{field}.{place}": rule for place, _ in enumerate(bad, 1)})
+    assert_invalid(answer, {f"provider.github.{field}.{index}": rule for index, _ in enumerate(bad, 1)})
     assert admin.put(address, {"provider": {"github": {field: [good]}}}).json["provider"]["github"][field] == [good]
     answer = admin.put(address, {"provider": {"github": {field: [good, 1, None]}}})
     assert_invalid(answer, dict.fromkeys([f"provider.github.{field}.{n}" for n in (1, 2)], "must be a string"))
@@ -190,7 +190,7 @@ def test_a_client_secret_is_kept_only_sealed(admin: Client) -> None:
     address = on_a_holder(admin, OAUTH)
     provider = {"client_id": "an app", "client_secret": secret}
     admin.put(address, {"provider": {"gitlab": provider}})
-    records = everything_stored()
+    records = scan_table()
     assert secret not in json.dumps(records, default=lambda raw: raw.decode(errors="replace"))
     (record,) = [record for record in records if "parts" in record]
     sealed = record["parts"]["M"]["oauth"]["M"]["provider"]["M"]["gitlab"]["M"]["client_secret"]["B"]

@@ -63,16 +63,16 @@ def test_a_key_that_may_write_edges_sees_the_secret(admin: Client, scopes: list[
 def test_any_other_key_gets_an_empty_string_in_every_response(admin: Client, scopes: list[str]) -> None:
     module = on_a_holder(admin, OAUTH)
     admin.put(module, MODULE)
-    for seen, shown in zip(read(admin, module), read(key(admin, scopes), module), strict=True):
-        assert (shown.status, shown.json) == (200, without_secret(seen.json))
-        assert shown.headers["cache-control"] == "no-store"
+    for admin_answer, answer in zip(read(admin, module), read(key(admin, scopes), module), strict=True):
+        assert (answer.status, answer.json) == (200, without_secret(admin_answer.json))
+        assert answer.headers["cache-control"] == "no-store"
 
 
 def test_an_admins_key_that_only_reads_sees_no_more_than_a_members(admin: Client, member: Client) -> None:
     module = on_a_holder(admin, OAUTH)
     admin.put(module, MODULE)
-    seen = [key(caller, ["*:read"]).get(module).json for caller in (admin, member)]
-    assert seen == [without_secret(admin.get(module).json)] * 2
+    bodies = [key(caller, ["*:read"]).get(module).json for caller in (admin, member)]
+    assert bodies == [without_secret(admin.get(module).json)] * 2
     assert key(member, None).get(module).json == admin.get(module).json
 
 
@@ -99,10 +99,10 @@ def test_a_key_that_writes_without_reading_sees_what_its_changes_made(admin: Cli
     assert writer.put(module, MODULE).text.count(SECRET) == 1
     edge = writer.create("/edges/https", {})["id"]
     routes, body = f"/edges/https/{edge}/routes", {"match": "/", "match_type": "path_prefix", "oauth": MODULE}
-    created = writer.send("POST", routes, body, Idempotency_Key="one")
-    assert created.text.count(SECRET) == 1
-    assert writer.send("POST", routes, body, Idempotency_Key="one").text == created.text
-    assert writer.patch(f"{routes}/{created.json['id']}", {"description": "x"}).text.count(SECRET) == 1
+    creation = writer.send("POST", routes, body, Idempotency_Key="one")
+    assert creation.text.count(SECRET) == 1
+    assert writer.send("POST", routes, body, Idempotency_Key="one").text == creation.text
+    assert writer.patch(f"{routes}/{creation.json['id']}", {"description": "x"}).text.count(SECRET) == 1
     assert writer.get(module).status == 403
 
 
@@ -112,39 +112,39 @@ def test_a_readers_tag_is_of_what_the_reader_receives(admin: Client) -> None:
     admin.put(module, MODULE)
     reader = key(admin, ["*:read"])
     for address, change in ((module, "PUT"), (route, "PATCH")):
-        own, seen = reader.get(address).headers["etag"], admin.get(address).headers["etag"]
-        assert own != seen
-        assert reader.send("GET", address, If_None_Match=own).status == 304
-        assert reader.send("GET", address, If_None_Match=seen).status == 200
-        assert admin.send("GET", address, If_None_Match=own).status == 200
+        reader_tag, admin_tag = reader.get(address).headers["etag"], admin.get(address).headers["etag"]
+        assert reader_tag != admin_tag
+        assert reader.send("GET", address, If_None_Match=reader_tag).status == 304
+        assert reader.send("GET", address, If_None_Match=admin_tag).status == 200
+        assert admin.send("GET", address, If_None_Match=reader_tag).status == 200
         body = MODULE if change == "PUT" else {"description": "x"}
-        assert admin.send(change, address, body, If_Match=own).status == 412
-        assert admin.send(change, address, body, If_Match=seen).status == 200
+        assert admin.send(change, address, body, If_Match=reader_tag).status == 412
+        assert admin.send(change, address, body, If_Match=admin_tag).status == 200
 
 
 def test_a_readers_copy_never_erases_the_secret(admin: Client) -> None:
     module = on_a_holder(admin, OAUTH)
     before = admin.put(module, MODULE).json
     copy = key(admin, ["*:read"]).get(module).json
-    refused = admin.put(module, copy)
-    assert_invalid(refused, {"provider.gitlab.client_secret": "must be given together with client_id, or not at all"})
+    refusal = admin.put(module, copy)
+    assert_invalid(refusal, {"provider.gitlab.client_secret": "must be given together with client_id, or not at all"})
     assert admin.get(module).json == before
 
 
 def test_a_module_without_an_app_looks_the_same_to_everyone(admin: Client) -> None:
     module = on_a_holder(admin, OAUTH)
-    written = admin.put(module, {"provider": {"google": {"email_domains": ["example.com"]}}})
+    creation = admin.put(module, {"provider": {"google": {"email_domains": ["example.com"]}}})
     read = key(admin, ["*:read"]).get(module)
-    assert (read.json, read.headers["etag"]) == (written.json, written.headers["etag"])
+    assert (read.json, read.headers["etag"]) == (creation.json, creation.headers["etag"])
 
 
 def test_a_key_for_one_edge_sees_the_secrets_of_that_edge(admin: Client) -> None:
-    own, other = (on_a_holder(admin, OAUTH) for _ in range(2))
-    for module in (own, other):
+    own_module, other = (on_a_holder(admin, OAUTH) for _ in range(2))
+    for module in (own_module, other):
         admin.put(module, MODULE)
-    edge = own.split("/")[3]
+    edge = own_module.split("/")[3]
     writer = key(admin, ["edges:read", f"edges:write@{edge}"])
-    assert [answer.text.count(SECRET) for answer in read(writer, own)] == [1] * 5
+    assert [answer.text.count(SECRET) for answer in read(writer, own_module)] == [1] * 5
     assert [answer.text.count(SECRET) for answer in read(writer, other)] == [0, 0, 0, 0, 1]  # the last one lists both
     reader = key(admin, [f"edges:read@{edge}", f"edges:write@{other.split('/')[3]}"])
-    assert [answer.text.count(SECRET) for answer in read(reader, own)] == [0] * 5
+    assert [answer.text.count(SECRET) for answer in read(reader, own_module)] == [0] * 5

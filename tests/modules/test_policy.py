@@ -77,15 +77,15 @@ def set_policy(client: Client, path: str, **policy: Any) -> None:
     assert answer.status == 200, answer.text
 
 
-def asking(authority: str, **fields: Any) -> dict[str, Any]:
+def build_request(authority: str, **fields: Any) -> dict[str, Any]:
     return {"ssh_certificate_authority_id": authority, "public_key": samples.public_key(), **fields}
 
 
 def test_a_policy_is_put_read_and_deleted_whole(admin: Client, path: str) -> None:
-    shown = {"enabled": True, "user": ALL, "host": {**NO_BOUNDS, "max_lifetime": 60}}
+    expected = {"enabled": True, "user": ALL, "host": {**NO_BOUNDS, "max_lifetime": 60}}
     put = admin.put(path, {"user": ALL, "host": {"max_lifetime": 60}})
-    assert (put.status, put.json) == (200, shown)
-    assert admin.get(path).json == shown
+    assert (put.status, put.json) == (200, expected)
+    assert admin.get(path).json == expected
     assert admin.put(path, {}).json == {"enabled": True, "user": None, "host": None}
     assert admin.put(path, {"user": {}}).json == {"enabled": True, "user": NO_USER_BOUNDS, "host": None}
     assert admin.delete(path).status == 204
@@ -197,26 +197,26 @@ EACH: list[tuple[dict[str, Any], dict[str, Any], dict[str, str], dict[str, Any]]
 ]
 
 
-@pytest.mark.parametrize(("holders", "kind"), [("user", USERS), ("host", HOSTS)])
+@pytest.mark.parametrize(("section", "kind"), [("user", USERS), ("host", HOSTS)])
 @pytest.mark.parametrize(("bounds", "beyond", "faults", "within"), EACH)
 def test_each_bound_holds_alone(
     admin: Client,
     authority: str,
     path: str,
-    holders: str,
+    section: str,
     kind: str,
     bounds: dict[str, Any],
     beyond: dict[str, Any],
     faults: dict[str, str],
     within: dict[str, Any],
 ) -> None:
-    set_policy(admin, path, **{holders: bounds})
-    assert_invalid(admin.post(kind, asking(authority, **beyond)), faults)
-    assert admin.post(kind, asking(authority, **within)).status == 201
+    set_policy(admin, path, **{section: bounds})
+    assert_invalid(admin.post(kind, build_request(authority, **beyond)), faults)
+    assert admin.post(kind, build_request(authority, **within)).status == 201
     other = HOSTS if kind == USERS else USERS
-    assert admin.post(other, asking(authority, **beyond)).status == 201
-    set_policy(admin, path, enabled=False, **{holders: bounds})
-    assert admin.post(kind, asking(authority, **beyond)).status == 201
+    assert admin.post(other, build_request(authority, **beyond)).status == 201
+    set_policy(admin, path, enabled=False, **{section: bounds})
+    assert admin.post(kind, build_request(authority, **beyond)).status == 201
 
 
 KEYS = [samples.public_key(), ECDSA, RSA_2048]
@@ -250,15 +250,15 @@ USER_REQUEST = {
 }
 
 
-def some(bounds: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[dict[str, Any]]:
+def draw_some(bounds: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[dict[str, Any]]:
     """Return one or two of the bounds: with more of them hardly a certificate would be signed."""
     names = st.lists(st.sampled_from([*bounds]), min_size=1, max_size=2, unique=True)
     return names.flatmap(lambda chosen: st.fixed_dictionaries({name: bounds[name] for name in chosen}))
 
 
 EVERY_REQUEST = st.one_of(
-    st.tuples(st.just(USERS), some(USER_BOUNDS), st.fixed_dictionaries(USER_REQUEST)),
-    st.tuples(st.just(HOSTS), some(SHARED_BOUNDS), st.fixed_dictionaries(SHARED_REQUEST)),
+    st.tuples(st.just(USERS), draw_some(USER_BOUNDS), st.fixed_dictionaries(USER_REQUEST)),
+    st.tuples(st.just(HOSTS), draw_some(SHARED_BOUNDS), st.fixed_dictionaries(SHARED_REQUEST)),
 )
 
 
@@ -267,10 +267,10 @@ def beyond(certificate: SSHCertificate, bounds: dict[str, Any]) -> list[str]:
     names = [name.decode() for name in certificate.valid_principals]
     key = certificate.public_key()
     kind = {Ed25519PublicKey: "ed25519", EllipticCurvePublicKey: "ecdsa", RSAPublicKey: "rsa"}
-    (key_type,) = [named for of, named in kind.items() if isinstance(key, of)]
+    (key_type,) = [name for of, name in kind.items() if isinstance(key, of)]
     globs = [glob.replace("{user}", "admin") for glob in bounds.get("allowed_principals", ["*"])]
-    given = {name.encode(): value.encode() for name, value in bounds.get("critical_options", {}).items()}
-    allowed = bounds.get("allowed_extensions")
+    critical_options = {name.encode(): value.encode() for name, value in bounds.get("critical_options", {}).items()}
+    allowed_extensions = bounds.get("allowed_extensions")
     holds = {
         "max_lifetime": certificate.valid_before - max(certificate.valid_after, clock.seconds())
         <= bounds.get("max_lifetime", 2**40),
@@ -279,8 +279,9 @@ def beyond(certificate: SSHCertificate, bounds: dict[str, Any]) -> list[str]:
         "require_principals": bool(names) or not bounds.get("require_principals"),
         "allowed_key_types": key_type in bounds.get("allowed_key_types", kind.values()),
         "min_rsa_bits": not isinstance(key, RSAPublicKey) or key.key_size >= bounds.get("min_rsa_bits", 0),
-        "allowed_extensions": allowed is None or {*certificate.extensions} <= {name.encode() for name in allowed},
-        "critical_options": given.items() <= certificate.critical_options.items(),
+        "allowed_extensions": allowed_extensions is None
+        or {*certificate.extensions} <= {name.encode() for name in allowed_extensions},
+        "critical_options": critical_options.items() <= certificate.critical_options.items(),
     }
     return [name for name, is_kept in holds.items() if not is_kept]
 
@@ -288,17 +289,17 @@ def beyond(certificate: SSHCertificate, bounds: dict[str, Any]) -> list[str]:
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(EVERY_REQUEST, TIMES)
 def test_nobody_is_signed_a_certificate_beyond_the_policy_whatever_they_ask_for(
-    admin: Client, authority: str, path: str, every: tuple[str, dict[str, Any], dict[str, Any]], times: Any
+    admin: Client, authority: str, path: str, case: tuple[str, dict[str, Any], dict[str, Any]], times: Any
 ) -> None:
-    kind, bounds, asked = every
+    kind, bounds, fields = case
     set_policy(admin, path, **{"user" if kind == USERS else "host": bounds})
-    answer = admin.post(kind, {"ssh_certificate_authority_id": authority, **asked, **times})
+    answer = admin.post(kind, {"ssh_certificate_authority_id": authority, **fields, **times})
     event(str(answer.status))
     assert answer.status in (201, 400), answer.text
     if answer.status == 201:
-        signed = load_ssh_public_identity(answer.json["certificate"].encode())
-        assert isinstance(signed, SSHCertificate)
-        assert beyond(signed, bounds) == []
+        signed_certificate = load_ssh_public_identity(answer.json["certificate"].encode())
+        assert isinstance(signed_certificate, SSHCertificate)
+        assert beyond(signed_certificate, bounds) == []
 
 
 def test_a_change_of_its_authority_leaves_the_policy(admin: Client, authority: str, path: str) -> None:
@@ -311,67 +312,67 @@ def test_a_change_of_its_authority_leaves_the_policy(admin: Client, authority: s
 def test_what_is_repeated_was_signed_once_under_the_policy_of_its_time(
     admin: Client, authority: str, path: str
 ) -> None:
-    asked = asking(authority, principals=["ops"])
-    first = admin.send("POST", USERS, asked, Idempotency_Key="k")
+    body = build_request(authority, principals=["ops"])
+    first = admin.send("POST", USERS, body, Idempotency_Key="k")
     set_policy(admin, path, user={"allowed_principals": ["deploy"]})
-    again = admin.send("POST", USERS, asked, Idempotency_Key="k")
+    again = admin.send("POST", USERS, body, Idempotency_Key="k")
     assert (first.status, again.status, again.json) == (201, 201, first.json)
-    other = admin.send("POST", USERS, asked, Idempotency_Key="other")
+    other = admin.send("POST", USERS, body, Idempotency_Key="other")
     assert_invalid(other, {"principals.0": f"must match deploy, {POLICY}"})
 
 
 def test_extensions_are_the_allowed_ones(admin: Client, authority: str, path: str) -> None:
     set_policy(admin, path, user={"allowed_extensions": ["permit-pty"]})
-    answer = admin.post(USERS, asking(authority, extensions={"permit-pty": "", "permit-user-rc": ""}))
+    answer = admin.post(USERS, build_request(authority, extensions={"permit-pty": "", "permit-user-rc": ""}))
     assert_invalid(answer, {"extensions.permit-user-rc": f"must be one of permit-pty, {POLICY}"})
-    assert admin.create(USERS, asking(authority))["extensions"] == {"permit-pty": ""}
+    assert admin.create(USERS, build_request(authority))["extensions"] == {"permit-pty": ""}
     set_policy(admin, path, user={"allowed_extensions": []})
-    answer = admin.post(USERS, asking(authority, extensions={"permit-pty": ""}))
+    answer = admin.post(USERS, build_request(authority, extensions={"permit-pty": ""}))
     assert_invalid(answer, {"extensions.permit-pty": f"must be absent, {POLICY}"})
-    assert Certificate.of(admin.create(USERS, asking(authority))["certificate"]).extensions == {}
+    assert Certificate.of(admin.create(USERS, build_request(authority))["certificate"]).extensions == {}
 
 
 def test_critical_options_of_the_policy_are_in_every_certificate(admin: Client, authority: str, path: str) -> None:
-    own = {"source-address": "192.0.2.0/24"}
-    set_policy(admin, path, user={"critical_options": own})
+    options = {"source-address": "192.0.2.0/24"}
+    set_policy(admin, path, user={"critical_options": options})
     wider = {"source-address": "0.0.0.0/0", "force-command": "uptime"}
-    answer = admin.post(USERS, asking(authority, critical_options=wider))
+    answer = admin.post(USERS, build_request(authority, critical_options=wider))
     assert_invalid(answer, {"critical_options.source-address": f"must be absent or '192.0.2.0/24', {POLICY}"})
     more = {"force-command": "uptime"}
-    for asked, signed in (({}, own), (own, own), (more, {**own, **more})):
-        certificate = admin.create(USERS, asking(authority, critical_options=asked))
-        assert Certificate.of(certificate["certificate"]).critical_options == signed
+    for request_options, expected_options in (({}, options), (options, options), (more, {**options, **more})):
+        certificate = admin.create(USERS, build_request(authority, critical_options=request_options))
+        assert Certificate.of(certificate["certificate"]).critical_options == expected_options
 
 
 @pytest.mark.parametrize(
     ("bounds", "seconds"),
     [({"default_lifetime": 600}, 600), ({"max_lifetime": 60}, 60), ({"default_lifetime": 5, "max_lifetime": 9}, 5)],
 )
-@pytest.mark.parametrize(("holders", "kind"), [("user", USERS), ("host", HOSTS)])
+@pytest.mark.parametrize(("section", "kind"), [("user", USERS), ("host", HOSTS)])
 def test_a_certificate_that_does_not_say_lives_as_the_policy_says(
-    admin: Client, authority: str, path: str, holders: str, kind: str, bounds: dict[str, int], seconds: int
+    admin: Client, authority: str, path: str, section: str, kind: str, bounds: dict[str, int], seconds: int
 ) -> None:
-    set_policy(admin, path, **{holders: bounds})
-    certificate = admin.create(kind, asking(authority))
+    set_policy(admin, path, **{section: bounds})
+    certificate = admin.create(kind, build_request(authority))
     start, end = (clock_of(certificate[name]) for name in ("valid_after", "valid_until"))
     assert end - start == seconds
 
 
-@pytest.mark.parametrize(("holders", "kind"), [("user", USERS), ("host", HOSTS)])
+@pytest.mark.parametrize(("section", "kind"), [("user", USERS), ("host", HOSTS)])
 def test_a_certificate_that_names_no_start_begins_so_long_ago_as_the_policy_says(
-    admin: Client, authority: str, path: str, holders: str, kind: str
+    admin: Client, authority: str, path: str, section: str, kind: str
 ) -> None:
     for backdate in (None, 0, 60, 3600):
-        set_policy(admin, path, **{holders: {"backdate": backdate, "max_lifetime": 3600}})
-        assert admin.get(path).json[holders]["backdate"] == (backdate or 0)
-        certificate = admin.create(kind, asking(authority))
-        created, start, end = (clock_of(certificate[name]) for name in ("created_at", "valid_after", "valid_until"))
-        assert (created - start, end - created) == (backdate or 0, 3600)
+        set_policy(admin, path, **{section: {"backdate": backdate, "max_lifetime": 3600}})
+        assert admin.get(path).json[section]["backdate"] == (backdate or 0)
+        certificate = admin.create(kind, build_request(authority))
+        created_at, start, end = (clock_of(certificate[name]) for name in ("created_at", "valid_after", "valid_until"))
+        assert (created_at - start, end - created_at) == (backdate or 0, 3600)
         assert Certificate.of(certificate["certificate"]).valid == valid(certificate)
-        own = admin.create(kind, asking(authority, valid_after=certificate["created_at"]))
-        assert own["valid_after"] == certificate["created_at"]
-    set_policy(admin, path, enabled=False, **{holders: {"backdate": 60}})
-    certificate = admin.create(kind, asking(authority))
+        late_certificate = admin.create(kind, build_request(authority, valid_after=certificate["created_at"]))
+        assert late_certificate["valid_after"] == certificate["created_at"]
+    set_policy(admin, path, enabled=False, **{section: {"backdate": 60}})
+    certificate = admin.create(kind, build_request(authority))
     assert certificate["valid_after"] == certificate["created_at"]
 
 
@@ -379,17 +380,17 @@ def valid(certificate: Any) -> str:
     return f"from {certificate['valid_after']} to {certificate['valid_until']}".replace("Z", "")
 
 
-@pytest.mark.parametrize(("holders", "kind"), [("user", USERS), ("host", HOSTS)])
+@pytest.mark.parametrize(("section", "kind"), [("user", USERS), ("host", HOSTS)])
 def test_a_certificate_of_five_minutes_ago_lives_as_long_as_one_of_now(
-    admin: Client, authority: str, path: str, holders: str, kind: str
+    admin: Client, authority: str, path: str, section: str, kind: str
 ) -> None:
-    set_policy(admin, path, **{holders: {"max_lifetime": 3600}})
+    set_policy(admin, path, **{section: {"max_lifetime": 3600}})
     ago = clock.rfc3339(clock.now() - timedelta(minutes=5))
-    certificate = admin.create(kind, asking(authority, valid_after=ago))
+    certificate = admin.create(kind, build_request(authority, valid_after=ago))
     assert certificate["valid_after"] == ago
     assert clock_of(certificate["valid_until"]) - clock_of(certificate["created_at"]) == 3600
     late = clock.rfc3339(clock.now() + timedelta(seconds=3660))
-    answer = admin.post(kind, asking(authority, valid_after=ago, valid_until=late))
+    answer = admin.post(kind, build_request(authority, valid_after=ago, valid_until=late))
     rule = f"must be at most 3600 seconds after valid_after, or after now if that is later, {POLICY}"
     assert_invalid(answer, {"valid_until": rule})
 
@@ -415,13 +416,13 @@ def test_all_bounds_hold_together(admin: Client, authority: str, path: str) -> N
         "extensions.permit-user-rc",
         "critical_options.source-address",
     }
-    answer = admin.post(USERS, asking(authority, **beyond))
+    answer = admin.post(USERS, build_request(authority, **beyond))
     assert answer.status == 400
     assert answer.json["details"].keys() == {*faults, "operation_id"}
-    signed = Certificate.of(admin.create(USERS, asking(authority, principals=["deploy-1"]))["certificate"])
-    assert signed.principals == ["deploy-1"]
-    assert signed.extensions == {"permit-agent-forwarding": ""}
-    assert signed.critical_options == {"source-address": "192.0.2.0/24"}
+    certificate = Certificate.of(admin.create(USERS, build_request(authority, principals=["deploy-1"]))["certificate"])
+    assert certificate.principals == ["deploy-1"]
+    assert certificate.extensions == {"permit-agent-forwarding": ""}
+    assert certificate.critical_options == {"source-address": "192.0.2.0/24"}
 
 
 def test_the_callers_name_is_taken_literally(admin: Client, authority: str, path: str) -> None:
@@ -429,11 +430,11 @@ def test_the_callers_name_is_taken_literally(admin: Client, authority: str, path
     user = owners.add_owner(admin.account, "usr", "a*", admin=False)
     caller = admin.with_token(issue_key(admin.account, user.id, "")[1])
     for principals in (["a*"], ["a*-1"]):
-        assert caller.post(USERS, asking(authority, principals=principals)).status == 201
+        assert caller.post(USERS, build_request(authority, principals=principals)).status == 201
     for principals in (["ab"], ["a"], ["admin"], ["{user}"], ["ab-1"]):
-        answer = caller.post(USERS, asking(authority, principals=principals))
+        answer = caller.post(USERS, build_request(authority, principals=principals))
         assert_invalid(answer, {"principals.0": f"must match {{user}} or {{user}}-*, {POLICY}"})
-    assert admin.post(USERS, asking(authority, principals=["admin"])).status == 201
+    assert admin.post(USERS, build_request(authority, principals=["admin"])).status == 201
 
 
 def test_a_change_of_the_policy_is_an_event(admin: Client, authority: str, path: str) -> None:

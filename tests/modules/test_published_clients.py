@@ -53,20 +53,20 @@ def test_policies_and_rules_are_answered_with_the_fields_of_their_types(admin: C
     )
     assert rule.keys() == {*policy, "cidr", "ip_policy", "action"}
     path_of_rule = f"/ip_policy_rules/{rule['id']}"
-    named = {"id": policy["id"], "uri": policy["uri"]}
-    assert rule["ip_policy"] == named
-    changed = {**rule, "cidr": "198.51.100.0/24"}
-    assert admin.patch(path_of_rule, {"cidr": "198.51.100.0/24"}).json == changed
-    assert admin.get("/ip_policy_rules").json["ip_policy_rules"] == [changed]
+    reference = {"id": policy["id"], "uri": policy["uri"]}
+    assert rule["ip_policy"] == reference
+    expected = {**rule, "cidr": "198.51.100.0/24"}
+    assert admin.patch(path_of_rule, {"cidr": "198.51.100.0/24"}).json == expected
+    assert admin.get("/ip_policy_rules").json["ip_policy_rules"] == [expected]
     assert admin.get("/ip_policies").json["ip_policies"] == [{**policy, "description": "home"}]
 
-    holders = [
+    parents = [
         create_route(admin),
-        *(f"/edges/{it}/{admin.create(f'/edges/{it}', TEXTS)['id']}" for it in ("tcp", "tls")),
+        *(f"/edges/{kind}/{admin.create(f'/edges/{kind}', TEXTS)['id']}" for kind in ("tcp", "tls")),
     ]
-    for holder in holders:
-        path = f"{holder}/ip_restriction"
+    for parent in parents:
+        path = f"{parent}/ip_restriction"
         for answer in (admin.put(path, {"enabled": True, "ip_policy_ids": [policy["id"]]}), admin.get(path)):
-            assert (answer.status, answer.json) == (200, {"enabled": True, "ip_policies": [named]})
+            assert (answer.status, answer.json) == (200, {"enabled": True, "ip_policies": [reference]})
         assert admin.delete(path).status == 204
     assert admin.delete(path_of_rule).status == admin.delete(f"/ip_policies/{policy['id']}").status == 204

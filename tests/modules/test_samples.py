@@ -19,7 +19,7 @@ class Wider(MODULE.shape):  # type: ignore[name-defined, misc]
 
 def test_a_module_with_its_own_response_needs_samples() -> None:
     with pytest.raises(NoSample) as error:
-        samples.make(replace(MODULE, to_response=lambda module, holder, call: {}))
+        samples.make(replace(MODULE, to_response=lambda module, parent, call: {}))
     sentence = f"tests/modules/samples.py lacks samples of {MODULE.path}: its response differs from the request."
     assert str(error.value) == sentence
 

@@ -30,17 +30,17 @@ def test_every_version_can_be_the_least_and_no_other(admin: Client) -> None:
     for version in ("1.4", "1", "TLSv1.2", "tls1.2", 1.2, True, ["1.2"]):
         answer = admin.put(address, {"min_version": version})
         assert_invalid(answer, {"min_version": "must be one of '1.0', '1.1', '1.2' or '1.3'"})
-    for known in VERSIONS:
-        put = admin.put(address, {"min_version": known})
-        assert put.json == response("edge", known)
+    for known_version in VERSIONS:
+        put = admin.put(address, {"min_version": known_version})
+        assert put.json == response("edge", known_version)
         assert admin.put(address, put.json).json == put.json  # what is shown can be sent again
 
 
 def test_no_version_leaves_the_choice_to_the_service(admin: Client) -> None:
     address = module_of(admin, "edge")
-    for nothing in ({}, {"min_version": None}, {"min_version": ""}):
+    for body in ({}, {"min_version": None}, {"min_version": ""}):
         admin.put(address, {"min_version": "1.3"})
-        assert admin.put(address, nothing).json == response("edge", None)
+        assert admin.put(address, body).json == response("edge", None)
         assert admin.get(address).json == response("edge", None)
 
 

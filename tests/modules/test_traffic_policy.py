@@ -102,5 +102,5 @@ def test_a_policy_is_bounded(admin: Client) -> None:
 
 def test_a_refusal_names_ten_faults_at_most(admin: Client) -> None:
     answer = admin.put(anywhere(TRAFFIC_POLICY), {"value": json.dumps({"inbound": [{}] * 5000})})
-    errors = "; ".join(f"inbound.{place}.actions is required" for place in range(10))
+    errors = "; ".join(f"inbound.{index}.actions is required" for index in range(10))
     assert_invalid(answer, {"value": NO_POLICY + errors})

@@ -43,22 +43,22 @@ def test_what_re2_does_not_read_is_refused_with_its_reason_and_no_word_on_standa
     address = anywhere(USER_AGENT_FILTER)
     answer = admin.put(address, {"allow": [*UNREADABLE, "fine"], "deny": ["fine", *UNREADABLE]})
     rules = [f"must be a valid RE2 regular expression: {reason}" for reason in UNREADABLE.values()]
-    errors = {f"allow.{place}": rule for place, rule in enumerate(rules)}
-    assert_invalid(answer, errors | {f"deny.{place}": rule for place, rule in enumerate(rules, 1)})
+    errors = {f"allow.{index}": rule for index, rule in enumerate(rules)}
+    assert_invalid(answer, errors | {f"deny.{index}": rule for index, rule in enumerate(rules, 1)})
     assert admin.get(address).status == 404
     assert capfd.readouterr().err == ""
 
 
 def test_patterns_that_let_pass_are_one_expression_in_which_each_name_is_of_one_group(admin: Client) -> None:
-    named = ["(?P<name>x)", "(?P<name>y)"]
-    answer = admin.put(anywhere(USER_AGENT_FILTER), {"allow": named, "deny": named})
+    patterns = ["(?P<name>x)", "(?P<name>y)"]
+    answer = admin.put(anywhere(USER_AGENT_FILTER), {"allow": patterns, "deny": patterns})
     assert_invalid(answer, {"allow": "must not have two groups with the same name"})
-    assert admin.put(anywhere(USER_AGENT_FILTER), {"allow": named[:1], "deny": named}).status == 200
+    assert admin.put(anywhere(USER_AGENT_FILTER), {"allow": patterns[:1], "deny": patterns}).status == 200
 
 
 def test_patterns_are_strings_in_an_array(admin: Client) -> None:
     answer = admin.put(anywhere(USER_AGENT_FILTER), {"allow": [1, None, True, ["x"], {}], "deny": "curl"})
-    assert_invalid(answer, {**{f"allow.{place}": "must be a string" for place in range(5)}, "deny": "must be an array"})
+    assert_invalid(answer, {**{f"allow.{index}": "must be a string" for index in range(5)}, "deny": "must be an array"})
 
 
 def test_patterns_are_bounded_in_length_and_number(admin: Client) -> None:
@@ -106,7 +106,7 @@ def test_patterns_that_cost_little_to_match_are_kept(admin: Client, patterns: li
     [
         ([ONE % 254], 301),
         ([ONE.replace("X", sign) % 300 for sign in "XYZUVWabcdefghi"], 4607),
-        ([("ab" * place) + "a[ab]{45}X" for place in range(6)], 334),
+        ([("ab" * length) + "a[ab]{45}X" for length in range(6)], 334),
         (["a" * 512], 556),
         (["(?P<a>x)"] * 7, 329),
     ],

@@ -72,7 +72,7 @@ def test_a_key_that_may_write_edges_sees_the_secret(admin: Client, scopes: list[
     module = on_a_holder(admin, WEBHOOK)
     admin.put(module, MODULE)
     reader = key(admin, scopes)
-    assert [reader.get(it).text.count(SECRET) for it in addresses(module)] == [1] * 5
+    assert [reader.get(address).text.count(SECRET) for address in addresses(module)] == [1] * 5
 
 
 @pytest.mark.parametrize("scopes", [["*:read"], ["edges:read"], ["edges:read", "api_keys:write"]])
@@ -80,8 +80,8 @@ def test_any_other_key_gets_an_empty_string(admin: Client, scopes: list[str]) ->
     module = on_a_holder(admin, WEBHOOK)
     admin.put(module, MODULE)
     reader = key(admin, scopes)
-    answers = [reader.get(it) for it in addresses(module)]
-    assert [(it.status, it.text.count(SECRET), it.headers["cache-control"]) for it in answers] == [
+    answers = [reader.get(address) for address in addresses(module)]
+    assert [(answer.status, answer.text.count(SECRET), answer.headers["cache-control"]) for answer in answers] == [
         (200, 0, "no-store")
     ] * 5
     assert answers[0].json == {"enabled": True, "provider": "GITHUB", "secret": ""}
@@ -101,8 +101,8 @@ def test_the_secret_is_sealed_for_its_module_of_its_route(admin: Client) -> None
     admin.put(module, MODULE)
     route = module.split("/")[-2]
     assert SECRET not in repr(worlds.scan())
-    found = [value for record in worlds.scan() for value in sealed_values.find(record)]
-    (sealed,) = [it for it in found if it.path == ("parts", "webhook_verification", "secret")]
+    values = [value for record in worlds.scan() for value in sealed_values.find(record)]
+    (sealed,) = [value for value in values if value.path == ("parts", "webhook_verification", "secret")]
     assert sealed.context == {"account": admin.account, "resource": f"{route}/webhook_verification"}
     assert vault.unseal(sealed.ciphertext, sealed.context, bytes.decode) == SECRET
     assert "sealed" not in repr(WebhookModule(provider="GITHUB", secret=b"sealed"))

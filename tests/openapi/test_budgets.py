@@ -37,12 +37,13 @@ class Plant:
     def check(self) -> None:
         """Check all declarations, and the planted one."""
         rules = {
-            f"field{number or ''}": Annotated[it, Field(description="A field.")] for number, it in enumerate(self.rules)
+            f"field{number or ''}": Annotated[rule, Field(description="A field.")]
+            for number, rule in enumerate(self.rules)
         }
         shape = type("Planted", (Enabled,), {"__annotations__": rules, **dict.fromkeys(rules)})
-        stored = type("Stored", (StoredModule,), {"AUDITED": ("enabled", *(rules if self.audited else ()))})
+        stored_type = type("Stored", (StoredModule,), {"AUDITED": ("enabled", *(rules if self.audited else ()))})
         declared = replace(MODULE, name="planted", parents=(self.kind,), budget=self.budget, excludes=self.excludes)
-        module = Module(path=f"{self.kind.item_path}/planted", shape=shape, stored=stored)
+        module = Module(path=f"{self.kind.item_path}/planted", shape=shape, stored=stored_type)
         budgets.check([*enforced_modules.EVERY, declared], [*modules.load_all(), module], _RESOURCES)
 
 
@@ -52,12 +53,16 @@ def message_of(plant: Plant) -> str:
     return str(error.value)
 
 
-def room(kind: Kind, what: str) -> int:
+def room(kind: Kind, subject: str) -> int:
     """Return how much more a response, record or event of a kind could take."""
-    resource = next(it for it in _RESOURCES if it.kind is kind)
+    resource = next(resource for resource in _RESOURCES if resource.kind is kind)
     assert isinstance(resource, EditableResource)
-    own = [it for it in modules.load_all() if it.home == kind.item_path]
-    (total,) = (it for it in budgets.totals(resource, own, _DECLARED) if it.subject.startswith(f"The {what} "))
+    kind_modules = [module for module in modules.load_all() if module.home == kind.item_path]
+    (total,) = (
+        total
+        for total in budgets.totals(resource, kind_modules, _DECLARED)
+        if total.subject.startswith(f"The {subject} ")
+    )
     return total.limit - total.base - sum(total.modules.values())
 
 

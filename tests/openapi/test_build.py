@@ -50,6 +50,6 @@ def test_the_build_of_the_document_fails_with_a_sentence(tmp_path: Path, budget:
     for folder, content in (("objects", _OBJECT.format(budget=budget)), ("shapes", _SHAPE.format(text=text))):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "planted.py").write_text(content)
-    folders = [str(tmp_path / it) for it in ("objects", "shapes")]
-    done = subprocess.run([sys.executable, "-c", _BUILD, *folders], cwd=ROOT, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (1, f"{sentence}\n")
+    folders = [str(tmp_path / name) for name in ("objects", "shapes")]
+    process = subprocess.run([sys.executable, "-c", _BUILD, *folders], cwd=ROOT, capture_output=True, text=True)
+    assert (process.returncode, process.stderr) == (1, f"{sentence}\n")

@@ -14,7 +14,7 @@ from chalicelib.http import errors, oauth
 from chalicelib.schema import json_schema
 from infra.build.openapi import refusals
 from tests import conformity, tolerance
-from tests.conformity import found
+from tests.conformity import resolve
 from tests.refusals import assert_invalid, assert_refused
 from tests.samples import OPEN
 from tests.transports import Client
@@ -29,7 +29,7 @@ OPERATIONS = [
 
 def contents(operation: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the JSON that an operation takes and answers: schemas with examples."""
-    sides = [operation.get("requestBody", {}), *map(found, operation["responses"].values())]
+    sides = [operation.get("requestBody", {}), *map(resolve, operation["responses"].values())]
     return [side["content"]["application/json"] for side in sides if "application/json" in side.get("content", {})]
 
 
@@ -57,11 +57,11 @@ def test_what_a_module_is_of_is_the_id_in_its_path() -> None:
 
 def test_the_operator_lists_what_it_lists_in_short(capsys: pytest.CaptureFixture[str]) -> None:
     main(["routes", "--json"])
-    listed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    named = [(it["method"], it["path"], it["operation"]) for it in listed]
-    assert named == [(method, path, operation["operationId"]) for method, path, operation in OPERATIONS]
-    found = {it["operation"]: it for it in listed}
-    assert found["get_https_edge_tls_termination"] == {
+    entries = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    operations = [(operation["method"], operation["path"], operation["operation"]) for operation in entries]
+    assert operations == [(method, path, operation["operationId"]) for method, path, operation in OPERATIONS]
+    operation_by_name = {operation["operation"]: operation for operation in entries}
+    assert operation_by_name["get_https_edge_tls_termination"] == {
         "method": "GET",
         "path": "/edges/https/{id}/tls_termination",
         "operation": "get_https_edge_tls_termination",
@@ -76,7 +76,7 @@ def test_the_operator_lists_what_it_lists_in_short(capsys: pytest.CaptureFixture
             "503": ["unavailable"],
         },
     }
-    assert found["get_openapi_json"]["scope"] is None
+    assert operation_by_name["get_openapi_json"]["scope"] is None
 
 
 def test_no_path_is_another_with_other_names_and_every_operation_can_succeed() -> None:
@@ -92,7 +92,7 @@ def test_no_two_operations_have_one_name() -> None:
 
 
 def test_every_operation_is_told_in_words() -> None:
-    tags = [known["name"] for known in DOCUMENT["tags"]]
+    tags = [tag["name"] for tag in DOCUMENT["tags"]]
     for *_, operation in OPERATIONS:
         assert operation["summary"]
         assert operation["description"]
@@ -102,7 +102,7 @@ def test_every_operation_is_told_in_words() -> None:
 
 def test_an_operation_asks_for_a_token_and_a_version_unless_it_is_open() -> None:
     for _, path, operation in OPERATIONS:
-        names = [found(parameter)["name"] for parameter in operation["parameters"]]
+        names = [resolve(parameter)["name"] for parameter in operation["parameters"]]
         assert ("Service-Version" in names) == (path not in OPEN)
         assert operation.get("security", DOCUMENT["security"]) == ([] if path in OPEN else [{"token": []}])
         assert [name for name in re.findall(r"\{(\w+)\}", path) if name not in names] == []
@@ -110,8 +110,8 @@ def test_an_operation_asks_for_a_token_and_a_version_unless_it_is_open() -> None
 
 def test_every_request_and_response_has_an_example_that_is_right() -> None:
     for content in (content for *_, operation in OPERATIONS for content in contents(operation)):
-        shown = [found(one)["value"] for one in content.get("examples", {}).values()]
-        examples = [content["example"]] if "example" in content else shown
+        example_values = [resolve(example)["value"] for example in content.get("examples", {}).values()]
+        examples = [content["example"]] if "example" in content else example_values
         assert examples
         for example in examples:
             conformity.schema(content["schema"]["$ref"]).validate(example)
@@ -119,16 +119,20 @@ def test_every_request_and_response_has_an_example_that_is_right() -> None:
 
 def test_every_field_is_told_in_words() -> None:
     schemas = DOCUMENT["components"]["schemas"]
-    fields = {(name, field): told for name, words in schemas.items() for field, told in words["properties"].items()}
-    assert [where for where, told in fields.items() if not told.get("description")] == []
-    parameters = [found(parameter) for *_, operation in OPERATIONS for parameter in operation["parameters"]]
+    fields = {(name, field): schema for name, words in schemas.items() for field, schema in words["properties"].items()}
+    assert [path for path, schema in fields.items() if not schema.get("description")] == []
+    parameters = [resolve(parameter) for *_, operation in OPERATIONS for parameter in operation["parameters"]]
     assert [parameter for parameter in parameters if not parameter.get("description")] == []
 
 
 def test_every_refusal_of_the_contract_is_in_it() -> None:
     codes = {kind.code for kind in errors.ApiError.__subclasses__()} | {oauth.InvalidGrant.code}
-    told = {code for response in DOCUMENT["components"]["responses"].values() for code in every_code(response)}
-    assert told == codes == {*DOCUMENT["components"]["schemas"]["ApiError"]["properties"]["error_code"]["enum"]}
+    document_codes = {
+        code for response in DOCUMENT["components"]["responses"].values() for code in every_code(response)
+    }
+    assert (
+        document_codes == codes == {*DOCUMENT["components"]["schemas"]["ApiError"]["properties"]["error_code"]["enum"]}
+    )
 
 
 def test_a_refusal_that_has_no_sample_is_not_left_out_in_silence() -> None:
@@ -142,7 +146,7 @@ def test_a_refusal_that_has_no_sample_is_not_left_out_in_silence() -> None:
 
 def every_code(response: Any) -> set[str]:
     examples = response["content"]["application/json"]["examples"]
-    return {found(example)["value"]["error_code"] for example in examples.values()}
+    return {resolve(example)["value"]["error_code"] for example in examples.values()}
 
 
 def test_its_patterns_are_read_by_ecmascript_and_by_re2_alike() -> None:
@@ -159,9 +163,9 @@ def test_no_rule_of_a_field_unsays_another() -> None:
 
 
 def test_every_kind_and_module_says_what_it_shows() -> None:
-    shown: Any
-    for shown in (*resources.load_all(), *edges.load_all(), *modules.load_all()):
-        assert shown.response.__doc__, shown
+    declaration: Any
+    for declaration in (*resources.load_all(), *edges.load_all(), *modules.load_all()):
+        assert declaration.response.__doc__, declaration
 
 
 def test_it_is_served_to_everyone_with_the_address_it_was_asked_for_at(nobody: Client) -> None:
@@ -172,19 +176,19 @@ def test_it_is_served_to_everyone_with_the_address_it_was_asked_for_at(nobody: C
 
 def test_it_has_no_query_and_no_other_method(nobody: Client) -> None:
     assert_invalid(nobody.get("/openapi.json?x=1"), {"x": "is not accepted here; accepted: none"})
-    refused = nobody.post("/openapi.json", {})
-    assert_refused(refused, 405, "method_not_allowed", "This path supports only GET.")
+    refusal = nobody.post("/openapi.json", {})
+    assert_refused(refusal, 405, "method_not_allowed", "This path supports only GET.")
 
 
 def test_a_bound_in_words_is_the_rules_own() -> None:
     """One with a number in its text and another in its rule would send clients astray."""
-    said = 0
+    count = 0
     for name, schema in DOCUMENT["components"]["schemas"].items():
         for field, words in schema.get("properties", {}).items():
             for number in re.findall(r"at most (\d+) bytes", words.get("description", "")):
                 assert words["x-max-bytes"] == int(number), (name, field)
-                said += 1
-    assert said > 90
+                count += 1
+    assert count > 90
 
 
 @pytest.mark.parametrize(("method", "path"), [("get", "/me"), ("get", "/api_keys/self"), ("delete", "/api_keys/self")])

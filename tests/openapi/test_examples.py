@@ -50,8 +50,8 @@ DRIFTS = {
     "ReservedDomainBasicAuthReplace.credentials": "passwords, which no response holds",
     **dict.fromkeys(
         (
-            f"{it}IpRestrictionReplace.ip_policy_ids"
-            for it in ("HTTPSEdge", "HTTPSEdgeRoute", "TLSEdge", "TCPEdge", "ReservedDomain", "ReservedAddress")
+            f"{schema}IpRestrictionReplace.ip_policy_ids"
+            for schema in ("HTTPSEdge", "HTTPSEdgeRoute", "TLSEdge", "TCPEdge", "ReservedDomain", "ReservedAddress")
         ),
         "the response has Refs: ip_policies[].id",
     ),
@@ -97,46 +97,46 @@ CREATED_AS_THEY_STAND = [  # all but those that need an id of the reader's own a
 
 
 @pytest.fixture
-def known(admin: Client, path: str) -> dict[str, str]:
+def id_by_example(admin: Client, path: str) -> dict[str, str]:
     """Return the references in the examples of a path and of its list, by the ids of the examples."""
-    told = json.dumps([PATHS[path], PATHS.get(path.rpartition("/")[0])])
-    return {id: admin.create(*creation)["id"] for id, creation in NAMED.items() if f'"{id}"' in told}
+    text = json.dumps([PATHS[path], PATHS.get(path.rpartition("/")[0])])
+    return {id: admin.create(*creation)["id"] for id, creation in NAMED.items() if f'"{id}"' in text}
 
 
-def here(value: Any, known: Mapping[str, str]) -> Any:
+def with_real_ids(value: Any, id_by_example: Mapping[str, str]) -> Any:
     """Return the same with the ids and the address that there are here."""
     text = json.dumps(value).replace(EXAMPLES_URL, BASE_URL)
-    for id, own in known.items():
-        text = text.replace(f'{id}"', f'{own}"')
+    for id, own_id in id_by_example.items():
+        text = text.replace(f'{id}"', f'{own_id}"')
     return json.loads(text)
 
 
-def lasting(body: Mapping[str, Any]) -> dict[str, Any]:
+def pick_lasting(body: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if name not in OF_ITS_OWN}
 
 
-def assert_as_in_the_example(answer: Answer, operation: Mapping[str, Any], known: Mapping[str, str]) -> None:
+def assert_as_in_the_example(answer: Answer, operation: Mapping[str, Any], id_by_example: Mapping[str, str]) -> None:
     status, response = next(iter(operation["responses"].items()))
     assert str(answer.status) == status, answer.text
-    expected = here(example(response), known)
-    assert lasting(answer.json) == lasting(expected)
+    expected = with_real_ids(example(response), id_by_example)
+    assert pick_lasting(answer.json) == pick_lasting(expected)
     assert answer.json.keys() == expected.keys()
 
 
-def plan(schema: str, written: Mapping[str, Any], state: Mapping[str, Any]) -> set[str]:
+def plan(schema: str, configuration: Mapping[str, Any], state: Mapping[str, Any]) -> set[str]:
     """Return the fields that a provider would change: those that were written and are not so."""
-    found: set[str] = set()
-    for name, value in written.items():
-        held, shown = SCHEMAS[schema]["properties"][name].get("allOf"), state.get(name)
-        if held and value is not None and shown is not None:
-            found |= plan(held[0]["$ref"].rpartition("/")[2], value, shown)
-        elif value != shown:
-            found.add(f"{schema}.{name}")
-    return found
+    drifts: set[str] = set()
+    for name, value in configuration.items():
+        references, state_value = SCHEMAS[schema]["properties"][name].get("allOf"), state.get(name)
+        if references and value is not None and state_value is not None:
+            drifts |= plan(references[0]["$ref"].rpartition("/")[2], value, state_value)
+        elif value != state_value:
+            drifts.add(f"{schema}.{name}")
+    return drifts
 
 
-def unexplained(schema: str, written: Mapping[str, Any], state: Mapping[str, Any]) -> set[str]:
-    return plan(schema, written, state) - DRIFTS.keys()
+def find_unexplained(schema: str, configuration: Mapping[str, Any], state: Mapping[str, Any]) -> set[str]:
+    return plan(schema, configuration, state) - DRIFTS.keys()
 
 
 def name_of(side: Mapping[str, Any]) -> str:
@@ -144,48 +144,53 @@ def name_of(side: Mapping[str, Any]) -> str:
 
 
 @pytest.mark.parametrize(("method", "path"), ASKED)
-def test_the_api_answers_as_in_the_example(admin: Client, known: dict[str, str], method: str, path: str) -> None:
+def test_the_api_answers_as_in_the_example(
+    admin: Client, id_by_example: dict[str, str], method: str, path: str
+) -> None:
     operation = PATHS[path][method]
     variables = {
-        parameter["name"]: here(parameter["example"], known)
+        parameter["name"]: with_real_ids(parameter["example"], id_by_example)
         for parameter in operation["parameters"]
         if parameter.get("in") == "path"
     }
     body = operation.get("requestBody")
-    written = here(example(body), known) if body else {}
-    answer = admin.send(method.upper(), path.format(**variables), written)
-    assert_as_in_the_example(answer, operation, known)
+    configuration = with_real_ids(example(body), id_by_example) if body else {}
+    answer = admin.send(method.upper(), path.format(**variables), configuration)
+    assert_as_in_the_example(answer, operation, id_by_example)
     if body:
-        assert unexplained(name_of(body), written, answer.json) == set()
+        assert find_unexplained(name_of(body), configuration, answer.json) == set()
 
 
 @pytest.mark.parametrize(
     "path", [path for path, methods in PATHS.items() if "patch" in methods and "post" in PATHS[path.rpartition("/")[0]]]
 )
 def test_a_kind_is_created_imported_and_changed_as_in_the_examples(
-    admin: Client, known: dict[str, str], path: str
+    admin: Client, id_by_example: dict[str, str], path: str
 ) -> None:
     pattern = path.rpartition("/")[0]
-    home, create, update = pattern.format(edge_id=known.get(EDGE)), PATHS[pattern]["post"], PATHS[path]["patch"]
-    schema, written = name_of(create["requestBody"]), here(example(create["requestBody"]), known)
-    created = admin.post(home, written)
-    assert_as_in_the_example(created, create, known)
-    id = created.json["id"]
+    home, create, update = pattern.format(edge_id=id_by_example.get(EDGE)), PATHS[pattern]["post"], PATHS[path]["patch"]
+    schema, configuration = name_of(create["requestBody"]), with_real_ids(example(create["requestBody"]), id_by_example)
+    creation = admin.post(home, configuration)
+    assert_as_in_the_example(creation, create, id_by_example)
+    id = creation.json["id"]
     imported = admin.get(f"{home}/{id}").json
-    assert unexplained(schema, written, created.json) | unexplained(schema, written, imported) == set()
+    assert (
+        find_unexplained(schema, configuration, creation.json) | find_unexplained(schema, configuration, imported)
+        == set()
+    )
 
     # One provider sends null for what did not change.
     nulls = dict.fromkeys(SCHEMAS[name_of(update["requestBody"])]["properties"])
-    for nothing in (*({name: None} for name in nulls), nulls):
-        unchanged = admin.patch(f"{home}/{id}", nothing)
+    for empty_change in (*({name: None} for name in nulls), nulls):
+        unchanged = admin.patch(f"{home}/{id}", empty_change)
         assert (unchanged.status, unchanged.json) == (200, imported)
-    change = here(example(update["requestBody"]), known)
-    changed = admin.patch(f"{home}/{id}", {**nulls, **change, "id": id})
-    assert_as_in_the_example(changed, update, known)
-    left = {name: (written | change)[name] for name in written}
-    of_change = unexplained(name_of(update["requestBody"]), change, changed.json)
-    assert unexplained(schema, left, changed.json) | of_change == set()
-    assert admin.get(f"{home}/{id}").json == changed.json
+    change = with_real_ids(example(update["requestBody"]), id_by_example)
+    patch_answer = admin.patch(f"{home}/{id}", {**nulls, **change, "id": id})
+    assert_as_in_the_example(patch_answer, update, id_by_example)
+    values = {name: (configuration | change)[name] for name in configuration}
+    of_change = find_unexplained(name_of(update["requestBody"]), change, patch_answer.json)
+    assert find_unexplained(schema, values, patch_answer.json) | of_change == set()
+    assert admin.get(f"{home}/{id}").json == patch_answer.json
 
 
 @pytest.mark.parametrize("path", CREATED_AS_THEY_STAND)
@@ -199,20 +204,22 @@ def test_a_module_comes_back_as_it_was_set() -> None:
     for module in OF_EDGES:
         schema = Operation.of(module.endpoints()[0]).request_schema
         for sample in SAMPLES[module.path]:
-            assert unexplained(schema, sample.request, sample.response) == set()
+            assert find_unexplained(schema, sample.request, sample.response) == set()
 
 
 def test_every_drift_that_is_told_is_one(admin: Client) -> None:
     rsa = {"private_key_type": "rsa", "key_size": 2048}
     ecdsa = {"private_key_type": "ecdsa", "elliptic_curve": "nistp384"}
-    found: set[str] = set()
-    for written in (rsa, ecdsa):
-        found |= plan("SSHCertificateAuthorityCreate", written, admin.create("/ssh_certificate_authorities", written))
+    drifts: set[str] = set()
+    for configuration in (rsa, ecdsa):
+        drifts |= plan(
+            "SSHCertificateAuthorityCreate", configuration, admin.create("/ssh_certificate_authorities", configuration)
+        )
     for schema in ("HTTPSEdgeRouteBasicAuthReplace", "ReservedDomainBasicAuthReplace"):
         for sample in SAMPLES["/edges/https/{edge_id}/routes/{id}/basic_auth"]:
-            found |= plan(schema, sample.request, sample.response) - {f"{schema}.enabled"}
-    found |= {drift for drift in DRIFTS if not _is_shown(*drift.split("."))}
-    assert found == DRIFTS.keys()
+            drifts |= plan(schema, sample.request, sample.response) - {f"{schema}.enabled"}
+    drifts |= {drift for drift in DRIFTS if not _is_shown(*drift.split("."))}
+    assert drifts == DRIFTS.keys()
 
 
 def _is_shown(schema: str, field: str) -> bool:
@@ -222,16 +229,19 @@ def _is_shown(schema: str, field: str) -> bool:
 
 
 def test_a_time_comes_back_in_utc_and_whole_seconds(admin: Client) -> None:
-    created = admin.create("/api_keys", {"expires_at": "2100-01-01T01:00:00.5+01:00"})
-    assert created["expires_at"] == "2100-01-01T00:00:00Z"
+    key = admin.create("/api_keys", {"expires_at": "2100-01-01T01:00:00.5+01:00"})
+    assert key["expires_at"] == "2100-01-01T00:00:00Z"
 
 
 def test_a_sample_that_is_missing_is_named_in_a_sentence() -> None:
     operation = Operation.of(Endpoint("POST", "/backends/weighted/{id}/shift", 200, lambda call: None))
-    for made, part, what in ((examples.request, "create", "request"), (examples.response, "response", "response")):
+    for build, part, part_name in (
+        (examples.request, "create", "request"),
+        (examples.response, "response", "response"),
+    ):
         with pytest.raises(examples.NoSample) as missing:
-            made(operation)
+            build(operation)
         assert str(missing.value) == (
             f'infra/build/openapi/examples.json lacks "{part}" of "weighted_backend_shift": '
-            f"add the {what} of POST /backends/weighted/{{id}}/shift."
+            f"add the {part_name} of POST /backends/weighted/{{id}}/shift."
         )

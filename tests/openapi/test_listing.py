@@ -14,10 +14,10 @@ Document = dict[str, Any]
 
 def test_the_committed_list_is_that_of_the_code() -> None:
     document = dict(tolerance.document())
-    made = listing.text(document)
-    assert listing.FILE.read_text() == made, "run 'make openapi', and review docs/api.txt"
+    text = listing.text(document)
+    assert listing.FILE.read_text() == text, "run 'make openapi', and review docs/api.txt"
     operations = sum(len(methods) for methods in document["paths"].values())
-    assert len(made.splitlines()) <= operations + len(document["components"]["schemas"]) + 10, "a line for each"
+    assert len(text.splitlines()) <= operations + len(document["components"]["schemas"]) + 10, "a line for each"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from infra.build.openapi import examples
 from infra.build.openapi.names import Operation
 from tests.modules.samples import OF_EDGES, SAMPLES, anywhere
 from tests.samples import FRESH, Collection, each_editable_kind
-from tests.tolerance import document, tolerated
+from tests.tolerance import document, list_tolerated
 from tests.transports import Answer, Client
 
 PROBES = (None, "", 0)
@@ -26,10 +26,10 @@ Body = dict[str, Any]
 def fields(schema: str, body: Body) -> Iterator[tuple[str, str, bool, Body]]:
     """Yield each field of a schema, and of objects in the body: schema, name, whether it is required, object."""
     words = document()["components"]["schemas"][schema]
-    for name, told in words["properties"].items():
+    for name, property_schema in words["properties"].items():
         yield schema, name, name in words.get("required", ()), body
-        if "allOf" in told and isinstance(body.get(name), dict):
-            yield from fields(told["allOf"][0]["$ref"].rpartition("/")[2], body[name])
+        if "allOf" in property_schema and isinstance(body.get(name), dict):
+            yield from fields(property_schema["allOf"][0]["$ref"].rpartition("/")[2], body[name])
 
 
 def check(client: Client, endpoint: Endpoint, path: str, body: Body) -> None:
@@ -39,26 +39,31 @@ def check(client: Client, endpoint: Endpoint, path: str, body: Body) -> None:
         fresh = {field: FRESH[field]() for field in body.keys() & FRESH.keys() - {name}}
         return client.send(endpoint.method, path, {**body, **fresh})
 
-    for schema, name, is_required, holder in fields(Operation.of(endpoint).request_schema, body):
-        was = holder.copy()
+    for schema, name, is_required, parent in fields(Operation.of(endpoint).request_schema, body):
+        was = parent.copy()
         for value in PROBES:
-            holder[name] = value
+            parent[name] = value
             answer = send(name)
-            if answer.status >= 300 and any(value is it or value == it for it in tolerated(schema, name, is_required)):
-                del holder[name]
+            if answer.status >= 300 and any(
+                value is tolerated_value or value == tolerated_value
+                for tolerated_value in list_tolerated(schema, name, is_required)
+            ):
+                del parent[name]
                 assert send(name).status == answer.status, (
                     f"{schema}.{name} {value!r} is to be tolerated: {answer.text}"
                 )
-        holder.clear()
-        holder.update(was)
+        parent.clear()
+        parent.update(was)
 
 
 @each_editable_kind
 def test_of_creations_and_changes_the_list_is_whole(admin: Client, resource: EditableResource) -> None:
     of_kind = Collection.of(admin, resource)
-    created, changed = (next(it for it in resource.endpoints() if it.method == method) for method in ("POST", "PATCH"))
-    check(admin, created, of_kind.path, of_kind.body())
-    check(admin, changed, f"{of_kind.path}/{of_kind.one()['id']}", {})
+    creation, update = (
+        next(endpoint for endpoint in resource.endpoints() if endpoint.method == method) for method in ("POST", "PATCH")
+    )
+    check(admin, creation, of_kind.path, of_kind.body())
+    check(admin, update, f"{of_kind.path}/{of_kind.create()['id']}", {})
 
 
 @pytest.mark.parametrize("module", OF_EDGES, ids=lambda module: module.path)
@@ -78,10 +83,12 @@ OTHERS = {  # modules of other kinds: where their holders are created, and how
 def test_of_modules_of_other_kinds_the_list_is_whole(admin: Client, noun: str) -> None:
     path, body = OTHERS[noun]
     (module,) = (
-        it for it in {*modules.load_all()} - {*OF_EDGES} if it.home.startswith(f"{path}/") and noun.endswith(it.name)
+        module
+        for module in {*modules.load_all()} - {*OF_EDGES}
+        if module.home.startswith(f"{path}/") and noun.endswith(module.name)
     )
-    holder = admin.create(path, body)["id"]
-    check(admin, module.endpoints()[0], module.path.format(id=holder), {**examples.read()[noun]["replace"]})
+    parent_id = admin.create(path, body)["id"]
+    check(admin, module.endpoints()[0], module.path.format(id=parent_id), {**examples.read()[noun]["replace"]})
 
 
 def test_all_modules_of_other_kinds_are_covered() -> None:
@@ -93,5 +100,5 @@ def test_of_revocations_the_list_is_whole(admin: Client) -> None:
     path = f"/ssh_certificate_authorities/{authority}/revocations"
     serials = iter(range(1, 100))
     for name in ("ssh_user_certificate_id", "ssh_host_certificate_id", "public_key", "reason"):
-        for value in tolerated("SSHRevocationCreate", name, is_required=False):
+        for value in list_tolerated("SSHRevocationCreate", name, is_required=False):
             assert admin.post(path, {"serial": str(next(serials)), name: value}).status == 201, (name, value)

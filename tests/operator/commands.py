@@ -16,7 +16,7 @@ Output = pytest.CaptureFixture[str]
 TOKEN = r"te_[0-9A-Za-z]{27}_[0-9A-Za-z_-]{32}[0-9A-Za-z]{6}"
 
 
-def said(output: Output, *arguments: str) -> list[str]:
+def run_without_errors(output: Output, *arguments: str) -> list[str]:
     """Return the lines that a command prints."""
     main([*arguments])
     captured = output.readouterr()
@@ -32,16 +32,16 @@ def run(*arguments: str) -> list[str]:
     return printed.getvalue().splitlines()
 
 
-def refused(*arguments: str) -> object:
+def expect_failure(*arguments: str) -> object:
     """Return the message of a command that fails: Python prints it, and exits with status 1."""
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as error:
         main([*arguments])
-    return ended.value.code
+    return error.value.code
 
 
-def created(output: Output, *arguments: str) -> tuple[str, str, str]:
+def create_account(output: Output, *arguments: str) -> tuple[str, str, str]:
     """Return a fresh account: its id, its admin's, and the admin's token."""
-    account, admin, token = said(output, "accounts", "create", *(arguments or (ids.new("acme"),)))
+    account, admin, token = run_without_errors(output, "accounts", "create", *(arguments or (ids.new("acme"),)))
     return account.removeprefix("account "), admin.removeprefix("admin "), token.removeprefix("token ")
 
 
@@ -49,5 +49,5 @@ def bearer(transport: InProcess, token: str) -> Client:
     return Client(transport).with_token(token)
 
 
-def everything_stored() -> str:
+def dump_table() -> str:
     return json.dumps(aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"], default=repr)

@@ -9,6 +9,6 @@ from tests.operator.restored import Tables
 
 @pytest.fixture
 def tables() -> Iterator[Tables]:
-    found = Tables()
-    yield found
-    found.drop()
+    tables = Tables()
+    yield tables
+    tables.drop()

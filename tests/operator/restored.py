@@ -21,17 +21,19 @@ class Tables:
     def restore(self) -> None:
         """Put the API's table back as it was; keep the one of now under another name."""
         described = self._dynamodb.describe_table(TableName=TABLE)["Table"]
-        own = {it["AttributeName"] for it in described["KeySchema"]}  # those of the indexes are not
-        attributes = [it for it in described["AttributeDefinitions"] if it["AttributeName"] in own]
+        key_names = {key["AttributeName"] for key in described["KeySchema"]}  # those of the indexes are not
+        attributes = [
+            attribute for attribute in described["AttributeDefinitions"] if attribute["AttributeName"] in key_names
+        ]
         shape = {"KeySchema": described["KeySchema"], "AttributeDefinitions": attributes}
         self._dynamodb.create_table(TableName=LATER, BillingMode="PAY_PER_REQUEST", **shape)
         self._fill(LATER, self._records(TABLE))
         self._fill(TABLE, self._earlier)
 
     def swap(self) -> None:
-        here, there = self._records(TABLE), self._records(LATER)
-        self._fill(TABLE, there)
-        self._fill(LATER, here)
+        records, later_records = self._records(TABLE), self._records(LATER)
+        self._fill(TABLE, later_records)
+        self._fill(LATER, records)
 
     def drop(self) -> None:
         if LATER in self._dynamodb.list_tables()["TableNames"]:

@@ -10,21 +10,21 @@ from chalicelib.model.limits import shared_counts
 from chalicelib.model.names import base_names
 from chalicelib.operator import migrate
 from tests import names
-from tests.old_records import put, records, shown, stored
-from tests.records import every
+from tests.old_records import put, read_answers, records, store_records
+from tests.records import list_all
 from tests.transports import Client
 
 
 @pytest.mark.parametrize("scope", ["accounts", "/ssh_credentials"])
 def test_a_table_of_1_x_is_refused_and_left_as_it_is(scope: str, capsys: pytest.CaptureFixture[str]) -> None:
-    stored("44e6111")
+    store_records("44e6111")
     for record in records():
         if record["scope"]["S"].endswith(scope):
             put({name: value for name, value in record.items() if name not in ("schema", "revision")})
     before = records()
-    with pytest.raises(SystemExit) as refused:
+    with pytest.raises(SystemExit) as error:
         operator.main(["migrate"])
-    assert refused.value.code == (
+    assert error.value.code == (
         "The table tunnel-edge has records of 1.x, which this version cannot read: upgrade it to 2.0.0 first, and run"
         " 'migrate --apply' of 2.0.0 ('Upgrading' in infra/README.md)."
     )
@@ -36,15 +36,15 @@ def test_counts_without_a_format_are_no_records_of_1_x(admin: Client, capsys: py
     assert reader.get("/api_keys").status == 403
     shared_counts.add("rates#test", 7, 1)
     credential_usage.record_refusal(ids.new("fcred"), "expired")
-    plain = [record for record in every() if "schema" not in record and "revision" not in record]
+    plain = [record for record in list_all() if "schema" not in record and "revision" not in record]
     assert len(plain) == 3
     operator.main(["migrate", "--apply"])
     assert "to be rewritten" in capsys.readouterr().out
-    assert all(record in [*every()] for record in plain)
+    assert all(record in [*list_all()] for record in plain)
 
 
 def test_the_progress_of_a_migration_goes_to_the_error_channel(capsys: pytest.CaptureFixture[str]) -> None:
-    stored("44e6111")
+    store_records("44e6111")
     operator.main(["migrate"])
     assert capsys.readouterr().err == (
         "Reading the table … The format of records stays the same, because RECORD_FORMAT is not set.\n"
@@ -52,7 +52,7 @@ def test_the_progress_of_a_migration_goes_to_the_error_channel(capsys: pytest.Ca
 
 
 def test_malformed_records_are_listed_and_left_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    stored("44e6111")
+    store_records("44e6111")
     wrong = {"body": {"M": {"created_at": {"N": "7"}, "hostports": {"N": "7"}}}}
     malformed = [
         {**record, **wrong} for record in records() if record["scope"]["S"].endswith(("/bot_users", "/edges/https"))
@@ -74,7 +74,7 @@ def test_accounts_with_a_name_that_the_operator_has_reserved_since_are_listed(
         edge = admin.create("/edges/https", {"hostports": [f"sign-in.{names.D}:443"]})["id"]
         admin.create("/edges/https", {"hostports": [f"x.sign-in-too.{names.D}:443"]})
     operator.main(["migrate"])
-    (line,) = (it for it in capsys.readouterr().out.splitlines() if "which the operator has reserved since" in it)
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if "which the operator has reserved since" in line)
     assert line.startswith(f"{admin.account} has the name sign-in.{names.D}, ")
     admin.delete(f"/edges/https/{edge}")
     operator.main(["migrate"])
@@ -82,12 +82,12 @@ def test_accounts_with_a_name_that_the_operator_has_reserved_since_are_listed(
 
 
 def test_a_migration_can_be_stopped_and_continued() -> None:
-    client, answers = stored("44e6111")
-    forms, old = migrate.forms(), [*every()]
+    client, answers = store_records("44e6111")
+    forms, old = migrate.forms(), [*list_all()]
     lacking = [record for record in old if migrations.needed(record, forms)]
     assert all(migrations.apply(record, forms) for record in lacking[::2])
     applied = [migrations.apply(record, forms) for record in lacking]
     assert not all(applied)  # some have changed since they were read
-    assert all(migrations.apply(record, forms) for record in every())
-    assert not any(migrations.needed(record, forms) for record in every())
-    assert shown(client, answers) == answers
+    assert all(migrations.apply(record, forms) for record in list_all())
+    assert not any(migrations.needed(record, forms) for record in list_all())
+    assert read_answers(client, answers) == answers

@@ -2,14 +2,16 @@
 
 import pytest
 
-from tests.model.offboarding.trees import AUTHORITIES, CERTIFICATES, KEYS, child, key_of, later, signing
-from tests.operator.commands import Output, refused, said
+from tests.model.offboarding.trees import AUTHORITIES, CERTIFICATES, KEYS, advance_clock, build_request, child, key_of
+from tests.operator.commands import Output, expect_failure, run_without_errors
 from tests.transports import Client
 
 
 def end(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the service believe that each wait is over at once."""
-    monkeypatch.setattr("chalicelib.operator.suspensions.time.sleep", lambda seconds: later(monkeypatch, seconds))
+    monkeypatch.setattr(
+        "chalicelib.operator.suspensions.time.sleep", lambda seconds: advance_clock(monkeypatch, seconds)
+    )
 
 
 def test_a_command_repeats_the_call_until_it_is_complete(
@@ -17,10 +19,10 @@ def test_a_command_repeats_the_call_until_it_is_complete(
 ) -> None:
     end(admin, monkeypatch)
     authority = admin.create(AUTHORITIES, {})["id"]
-    made = child(member)
-    made.create(CERTIFICATES, signing(authority))
-    host = made.create("/ssh_host_certificates", signing(authority))["id"]
-    lines = said(capsys, "users", "offboard", admin.account, member.user, "--reason", "left the company")
+    child_client = child(member)
+    child_client.create(CERTIFICATES, build_request(authority))
+    host = child_client.create("/ssh_host_certificates", build_request(authority))["id"]
+    lines = run_without_errors(capsys, "users", "offboard", admin.account, member.user, "--reason", "left the company")
     assert lines == [
         "not complete yet: ended 2 API key, 1 SSH user certificate",
         "complete: ended nothing",
@@ -28,7 +30,7 @@ def test_a_command_repeats_the_call_until_it_is_complete(
     ]
     (event,) = admin.get(f"/audit_events?resource_id={member.user}&action=user.update").json["audit_events"]
     assert (event["actor"]["type"], event["details"]["reason"]) == ("operator", "left the company")
-    assert member.get("/me").status == made.get("/me").status == 401
+    assert member.get("/me").status == child_client.get("/me").status == 401
 
 
 def test_each_kind_has_the_command(admin: Client, monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
@@ -38,12 +40,16 @@ def test_each_kind_has_the_command(admin: Client, monkeypatch: pytest.MonkeyPatc
     federated = admin.create("/federated_credentials", {**fields, "scopes": ["edges:write"], "owner_id": bot})["id"]
     key = key_of(child(admin))
     for group, id in (("federated", federated), ("bots", bot), ("keys", key)):
-        assert said(capsys, group, "offboard", admin.account, id)[-1].startswith("complete: ended ")
+        assert run_without_errors(capsys, group, "offboard", admin.account, id)[-1].startswith("complete: ended ")
     assert admin.get(f"{KEYS}/{key}").status == 404
-    assert refused("keys", "offboard", admin.account, key) == f"The account {admin.account} has no API key {key}."
-    assert refused("bots", "offboard", admin.account, key) == f"The account {admin.account} has no bot user {key}."
+    assert (
+        expect_failure("keys", "offboard", admin.account, key) == f"The account {admin.account} has no API key {key}."
+    )
+    assert (
+        expect_failure("bots", "offboard", admin.account, key) == f"The account {admin.account} has no bot user {key}."
+    )
     last = f"{admin.user} is the last active admin of {admin.account}: add another one first."
-    assert refused("users", "offboard", admin.account, admin.user) == last
+    assert expect_failure("users", "offboard", admin.account, admin.user) == last
 
 
 def test_the_check_names_policies_beyond_the_audit_days(
@@ -52,9 +58,9 @@ def test_the_check_names_policies_beyond_the_audit_days(
     authority = admin.create(AUTHORITIES, {})["id"]
     day = 24 * 60 * 60
     assert admin.put(f"{AUTHORITIES}/{authority}/policy", {"user": {"max_lifetime": 30 * day}}).status == 200
-    assert said(capsys, "store", "check") == ["No problem was found."]
+    assert run_without_errors(capsys, "store", "check") == ["No problem was found."]
     monkeypatch.setenv("AUDIT_DAYS", "29")
-    assert refused("store", "check") == "1 problems were found."
+    assert expect_failure("store", "check") == "1 problems were found."
     assert capsys.readouterr().out == (
         f"AUDIT_DAYS is 29: offboarding does not find older certificates, but the policy of {authority} of"
         f" {admin.account} permits user certificates of {30 * day} seconds.\n"

@@ -12,7 +12,7 @@ from chalicelib.operator import accounts, owners, suspensions
 from tests import samples
 from tests.live.ssh import krls
 from tests.live.ssh.keygen import Certificate
-from tests.operator.commands import Output, refused, said
+from tests.operator.commands import Output, expect_failure, run_without_errors
 from tests.operator.restored import LATER, Tables
 from tests.transports import Answer, Client
 
@@ -23,9 +23,9 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "revoked.txt"
 
 
-def repeated(output: Output, file: Path, lines: list[str]) -> list[str]:
+def repeat_revocations(output: Output, file: Path, lines: list[str]) -> list[str]:
     file.write_text("".join(f"{line}\n" for line in lines))
-    return said(output, "revocations", "repeat", str(file))
+    return run_without_errors(output, "revocations", "repeat", str(file))
 
 
 def test_what_was_revoked_since_the_time_of_a_restored_table_is_listed_and_revoked_again(
@@ -48,34 +48,34 @@ def test_what_was_revoked_since_the_time_of_a_restored_table_is_listed_and_revok
     stranger.create("/api_keys", {})
     tables.restore()
 
-    def allowed() -> dict[str, bool]:
+    def list_allowed() -> dict[str, bool]:
         entering = {**keys, "leaked": leaked}
         into = {name: admin.with_token(key["token"]).get("/api_keys").status == 200 for name, key in entering.items()}
         dials = {
-            name: credentials.find_by_fingerprint(crypto.public_keys.fingerprint(one["public_key"])) is not None
-            for name, one in (("owned", owned), ("lost", lost))
+            name: credentials.find_by_fingerprint(crypto.public_keys.fingerprint(credential["public_key"])) is not None
+            for name, credential in (("owned", owned), ("lost", lost))
         }
         return {**into, **dials, "stranger": stranger.get("/api_keys").status == 200}
 
-    assert set(allowed().values()) == {True}
+    assert set(list_allowed().values()) == {True}
     lines = [
         f'{admin.account} {leaked["id"]} "{admin.user}" "two\\n{stranger.account} lines"',
         f'{admin.account} {lost["id"]} "{admin.user}" ""',
         f'{admin.account} {bots["inactive"]} "inactive"',
         f'{admin.account} {bots["deleted"]} "deleted"',
     ]
-    listed = sorted(said(capsys, "revocations", "list", LATER), key=lines.index)
-    assert listed == lines
-    assert set(allowed().values()) == {True}
-    assert repeated(capsys, file, []) == []
-    assert repeated(capsys, file, listed[:1]) == [f"{leaked['id']} is revoked"]
-    assert [name for name, may in allowed().items() if not may] == ["leaked"]
-    assert repeated(capsys, file, listed) == [
+    listing = sorted(run_without_errors(capsys, "revocations", "list", LATER), key=lines.index)
+    assert listing == lines
+    assert set(list_allowed().values()) == {True}
+    assert repeat_revocations(capsys, file, []) == []
+    assert repeat_revocations(capsys, file, listing[:1]) == [f"{leaked['id']} is revoked"]
+    assert [name for name, may in list_allowed().items() if not may] == ["leaked"]
+    assert repeat_revocations(capsys, file, listing) == [
         f"{leaked['id']} is not there",
         *(f"{id} is revoked" for id in (lost["id"], bots["inactive"], bots["deleted"])),
     ]
-    assert [name for name, may in allowed().items() if may] == ["kept", "stranger"]
-    assert said(capsys, "revocations", "list", LATER) == []
+    assert [name for name, may in list_allowed().items() if may] == ["kept", "stranger"]
+    assert run_without_errors(capsys, "revocations", "list", LATER) == []
     assert admin.get(f"/bot_users/{idle}").json["active"] is False
     assert admin.post("/ssh_credentials", {"public_key": lost["public_key"]}).status == 201
 
@@ -89,9 +89,9 @@ def test_users_and_accounts_that_were_switched_off_since_are_switched_off_again(
     tables.restore()
     assert [client.get("/api_keys").status for client in (admin, member, stranger)] == [200, 200, 200]
     lines = [f'{admin.account} {member.user} "member"', f'{stranger.account} {stranger.account} "other"']
-    listed = sorted(said(capsys, "revocations", "list", LATER), key=lines.index)
-    assert listed == lines
-    assert repeated(capsys, file, listed) == [f"{id} is revoked" for id in (member.user, stranger.account)]
+    listing = sorted(run_without_errors(capsys, "revocations", "list", LATER), key=lines.index)
+    assert listing == lines
+    assert repeat_revocations(capsys, file, listing) == [f"{id} is revoked" for id in (member.user, stranger.account)]
     assert [client.get("/api_keys").status for client in (admin, member, stranger)] == [200, 401, 401]
 
 
@@ -105,7 +105,7 @@ def test_accounts_and_credentials_that_were_suspended_since_are_listed(
     suspensions.suspend_id(credential["id"])
     suspensions.suspend_id(stranger.account)
     tables.restore()
-    assert sorted(said(capsys, "revocations", "list", LATER)) == sorted(
+    assert sorted(run_without_errors(capsys, "revocations", "list", LATER)) == sorted(
         [f'{admin.account} {credential["id"]} "{admin.user}" ""', f'{stranger.account} {stranger.account} "other"']
     )
 
@@ -121,10 +121,10 @@ class Fetched:
         return self._nobody.send("GET", path, Accept="application/octet-stream", Service_Version="")
 
     def holds(self, *certificates: Any) -> list[bool]:
-        answers = [self.krl(one["ssh_certificate_authority_id"]) for one in certificates]
+        answers = [self.krl(certificate["ssh_certificate_authority_id"]) for certificate in certificates]
         return [
-            answer.status == 200 and krls.is_revoked(self._folder, answer.content, one["certificate"])
-            for answer, one in zip(answers, certificates, strict=True)
+            answer.status == 200 and krls.is_revoked(self._folder, answer.content, certificate["certificate"])
+            for answer, certificate in zip(answers, certificates, strict=True)
         ]
 
 
@@ -133,17 +133,19 @@ def test_what_ssh_authorities_revoked_since_is_listed_and_revoked_again(
     admin: Client, nobody: Client, tables: Tables, capsys: Output, file: Path, tmp_path: Path
 ) -> None:
     def certify(authority: Any, kind: str = "user", **fields: Any) -> Any:
-        asked = {"ssh_certificate_authority_id": authority["id"], "public_key": samples.public_key()}
-        return admin.create(f"/ssh_{kind}_certificates", {**asked, **fields})
+        body = {"ssh_certificate_authority_id": authority["id"], "public_key": samples.public_key()}
+        return admin.create(f"/ssh_{kind}_certificates", {**body, **fields})
 
     def revoke(authority: Any, **subject: str) -> Any:
         return admin.create(f"/ssh_certificate_authorities/{authority['id']}/revocations", subject)
 
     servers = Fetched(nobody, tmp_path)
-    authority, gone = (admin.create("/ssh_certificate_authorities", {}) for _ in range(2))
-    earlier, deleted, host, lost, kept = (certify(authority, kind) for kind in ("user", "user", "host", "user", "user"))
-    orphan = certify(gone)
-    admin.delete(f"/ssh_certificate_authorities/{gone['id']}")
+    authority, deleted_authority = (admin.create("/ssh_certificate_authorities", {}) for _ in range(2))
+    earlier, deleted, host, lost, active = (
+        certify(authority, kind) for kind in ("user", "user", "host", "user", "user")
+    )
+    orphan = certify(deleted_authority)
+    admin.delete(f"/ssh_certificate_authorities/{deleted_authority['id']}")
     admin.delete(f"/ssh_user_certificates/{earlier['id']}")
     tables.remember()
     admin.delete(f"/ssh_user_certificates/{deleted['id']}")
@@ -153,28 +155,28 @@ def test_what_ssh_authorities_revoked_since_is_listed_and_revoked_again(
     new = admin.create("/ssh_certificate_authorities", {"private_key_type": "ecdsa"})
     unknown = certify(new)
     revoke(new, serial=str(Certificate.of(unknown["certificate"]).serial))
-    gone = (deleted, orphan, host, lost, unknown)
+    certificates = (deleted, orphan, host, lost, unknown)
     before = servers.krl(authority["id"])
-    assert servers.holds(*gone, earlier, kept) == [*[True] * 6, False]
+    assert servers.holds(*certificates, earlier, active) == [*[True] * 6, False]
 
     tables.restore()
-    assert servers.holds(*gone, earlier, kept) == [*[False] * 5, True, False]
+    assert servers.holds(*certificates, earlier, active) == [*[False] * 5, True, False]
     fingerprint = crypto.public_keys.fingerprint(authority["public_key"])
     assert ssh_revoked.find_certificate(fingerprint, deleted["id"]) is not None
-    listed = said(capsys, "revocations", "list", LATER)
-    assert len(listed) == len(gone)
-    assert {line.split()[0] for line in listed} == {admin.account}
-    told = repeated(capsys, file, listed)
-    assert all(line.endswith(" is revoked") for line in told)
-    assert f"{authority['id']} {crypto.public_keys.fingerprint(lost['public_key'])} is revoked" in told
-    assert servers.holds(*gone, earlier, kept) == [*[True] * 6, False]
+    listing = run_without_errors(capsys, "revocations", "list", LATER)
+    assert len(listing) == len(certificates)
+    assert {line.split()[0] for line in listing} == {admin.account}
+    lines = repeat_revocations(capsys, file, listing)
+    assert all(line.endswith(" is revoked") for line in lines)
+    assert f"{authority['id']} {crypto.public_keys.fingerprint(lost['public_key'])} is revoked" in lines
+    assert servers.holds(*certificates, earlier, active) == [*[True] * 6, False]
     assert ssh_revoked.find_certificate(fingerprint, deleted["id"]) is None
     assert servers.krl(authority["id"]).headers["etag"] != before.headers["etag"]
-    found = list(admin.all(f"/ssh_certificate_authorities/{authority['id']}/revocations", "revocations"))
-    assert {one.get("reason") for one in found} >= {"given up", 'a "laptop"\nwas stolen'}
-    assert {one.get("ssh_user_certificate_id") for one in found} >= {deleted["id"], earlier["id"]}
-    assert repeated(capsys, file, listed) == told
-    assert said(capsys, "revocations", "list", LATER) == []
+    revocations = list(admin.all(f"/ssh_certificate_authorities/{authority['id']}/revocations", "revocations"))
+    assert {revocation.get("reason") for revocation in revocations} >= {"given up", 'a "laptop"\nwas stolen'}
+    assert {revocation.get("ssh_user_certificate_id") for revocation in revocations} >= {deleted["id"], earlier["id"]}
+    assert repeat_revocations(capsys, file, listing) == lines
+    assert run_without_errors(capsys, "revocations", "list", LATER) == []
 
 
 def test_a_table_that_cannot_tell_what_was_revoked_is_refused_and_nothing_is_listed(
@@ -183,16 +185,16 @@ def test_a_table_that_cannot_tell_what_was_revoked_is_refused_and_nothing_is_lis
     itself = (
         "TABLE_NAME must name the restored table, but names tunnel-edge, the table to compare the restored one with."
     )
-    assert refused("revocations", "list", "tunnel-edge") == itself
+    assert expect_failure("revocations", "list", "tunnel-edge") == itself
     assert (
-        refused("revocations", "list", LATER)
+        expect_failure("revocations", "list", LATER)
         == f"The table {LATER} cannot be read (ResourceNotFoundException): check its name, region and your permissions."
     )
     tables.restore()  # to before there was anything
-    assert said(capsys, "revocations", "list", LATER) == []
+    assert run_without_errors(capsys, "revocations", "list", LATER) == []
     tables.swap()
     sentence = f"The table {LATER} is not a later state of this one: it lacks the account {admin.account}."
-    assert refused("revocations", "list", LATER) == sentence
+    assert expect_failure("revocations", "list", LATER) == sentence
     assert capsys.readouterr().out == ""
     assert admin.get("/api_keys").status == 200
 
@@ -217,7 +219,7 @@ def test_a_list_with_a_line_that_names_nothing_is_refused_before_anything_is_rev
     wrong = line.format(account=admin.account, key=key, id=ids.strip_prefix(key))
     file.write_text(f"{admin.account} {key}\n{wrong}\n")
     assert (
-        refused("revocations", "repeat", str(file))
+        expect_failure("revocations", "repeat", str(file))
         == f"This is not a line of 'revocations list': {wrong!r}. Nothing was revoked."
     )
     assert admin.get(f"/api_keys/{key}").status == 200

@@ -13,14 +13,16 @@ PRODUCT = ("app.py", "chalicelib/*.py", "cli/*.py", "edge/*.py", "terraform/*.py
 SHIPPED = ("chalicelib/*.py", "edge/*.py")
 # The specification is the law's own text, and the changelog of past releases stays as it was.
 PAGES = tuple(
-    file for file in sizes.tracked(ROOT, "*.md") if not file.startswith(".github/") and file != "docs/specification.md"
+    file
+    for file in sizes.list_tracked(ROOT, "*.md")
+    if not file.startswith(".github/") and file != "docs/specification.md"
 )
 
 
 @cache
 def sources(*patterns: str) -> dict[str, str]:
     """Return the text of each Python file that matches the patterns."""
-    return {file: (ROOT / file).read_text(encoding="utf-8") for file in sizes.tracked(ROOT, *patterns)}
+    return {file: (ROOT / file).read_text(encoding="utf-8") for file in sizes.list_tracked(ROOT, *patterns)}
 
 
 def docstrings(*patterns: str) -> list[Text]:
@@ -41,17 +43,17 @@ def sentences() -> list[Text]:
 def descriptions() -> list[Text]:
     """Return the sentences of all descriptions and summaries in the OpenAPI document."""
     document = json.loads((ROOT / "chalicelib" / "documents" / "openapi.json").read_text(encoding="utf-8"))
-    found = {words: place for place, words in _described(document, "")}
-    return [text for words, place in found.items() for text in language.sentences(place, words)]
+    location_by_text = {words: location for location, words in _find_descriptions(document, "")}
+    return [text for words, location in location_by_text.items() for text in language.sentences(location, words)]
 
 
-def _described(value: Any, place: str) -> Iterator[tuple[str, str]]:
+def _find_descriptions(value: Any, location: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for name, child in value.items():
             if name in ("description", "summary") and isinstance(child, str):
-                yield f"{place}/{name}", child
+                yield f"{location}/{name}", child
             elif name not in ("example", "examples"):
-                yield from _described(child, f"{place}/{name}")
+                yield from _find_descriptions(child, f"{location}/{name}")
     elif isinstance(value, list):
         for index, child in enumerate(value):
-            yield from _described(child, f"{place}/{index}")
+            yield from _find_descriptions(child, f"{location}/{index}")

@@ -23,10 +23,10 @@ class Trace:
     @property
     def crossings(self) -> int:
         """The calls in another file than the call before them."""
-        return sum(before != after for before, after in zip(self.calls, self.calls[1:], strict=False))
+        return sum(caller != callee for caller, callee in zip(self.calls, self.calls[1:], strict=False))
 
 
-def traced(work: Callable[[], object], *folders: str) -> Trace:
+def trace_calls(work: Callable[[], object], *folders: str) -> Trace:
     """Run some work and return its calls in the folders; comprehensions and lambdas do not count."""
     starts = tuple(f"{Path(ROOT) / folder}/" for folder in folders)
     calls: list[str] = []

@@ -16,7 +16,7 @@ from edge.process.settings import Settings
 from edge.serving.order import NameResources
 from edge.store.records import Grant, Opening
 from edge.store.table import Store
-from tests.readability.crossings import Trace, traced
+from tests.readability.crossings import Trace, trace_calls
 from tests.transports import Client
 
 _DOMAIN = "tunnels.localhost"
@@ -54,9 +54,9 @@ class EdgeChange:
 
     def request(self, seconds: int) -> frozenset[ItemKey]:
         """Change the circuit breaker of the route, and return the changed records from the log."""
-        before = time.time()
+        start = time.time()
         self.put(seconds)
-        return frozenset(item_key for it in change_log.since(before - 0.001) for item_key in it.item_keys)
+        return frozenset(item_key for entry in change_log.since(start - 0.001) for item_key in entry.item_keys)
 
     def put(self, seconds: int) -> None:
         self.client.put(f"{self.route}/circuit_breaker", {"tripped_duration": seconds})
@@ -88,8 +88,8 @@ def trace(client: Client) -> Traces:
     """Return the calls of a change. Each step has run once before."""
     change = EdgeChange.of(client)
     first = change.build(change.read(change.request(20)))
-    item_keys, records, made = change.request(30), list[AccountRecords](), list[NameResources]()
-    read = traced(lambda: records.append(change.read(item_keys)), "chalicelib", "edge")
-    build = traced(lambda: made.append(change.build(records[0])), "chalicelib", "edge")
-    assert made[0] != first
-    return Traces(traced(lambda: change.put(40), "chalicelib"), read, build)
+    item_keys, records, resources = change.request(30), list[AccountRecords](), list[NameResources]()
+    read = trace_calls(lambda: records.append(change.read(item_keys)), "chalicelib", "edge")
+    build = trace_calls(lambda: resources.append(change.build(records[0])), "chalicelib", "edge")
+    assert resources[0] != first
+    return Traces(trace_calls(lambda: change.put(40), "chalicelib"), read, build)

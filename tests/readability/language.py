@@ -94,9 +94,9 @@ _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 @dataclass(frozen=True)
 class Text:
-    """A text for people and its place, for example `edge/ssh/session.py:12`."""
+    """A text for people and its location, for example `edge/ssh/session.py:12`."""
 
-    place: str
+    location: str
     words: str
 
 
@@ -106,7 +106,7 @@ def is_marked(text: str, *, opens: bool = True) -> bool:
     return bool(TURN.search(words)) or (opens and bool(OPENING.match(words)))
 
 
-def marked(texts: list[Text]) -> list[Text]:
+def find_marked(texts: list[Text]) -> list[Text]:
     """Return the texts that are marked."""
     return [text for text in texts if is_marked(text.words)]
 
@@ -123,7 +123,7 @@ def docstrings(file: str, source: str) -> Iterator[Text]:
 
 def comments(file: str, source: str) -> Iterator[Text]:
     """Yield the comments of a file; lines that follow each other are one comment."""
-    last, place, words = -1, "", ""
+    last, location, words = -1, "", ""
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type != tokenize.COMMENT or re.match(r"#\s*(noqa|type:|pragma|shellcheck|!)", token.string):
             continue
@@ -132,11 +132,11 @@ def comments(file: str, source: str) -> Iterator[Text]:
             words = f"{words} {text}"
         else:
             if words:
-                yield Text(place, words)
-            place, words = f"{file}:{line}", text
+                yield Text(location, words)
+            location, words = f"{file}:{line}", text
         last = line
     if words:
-        yield Text(place, words)
+        yield Text(location, words)
 
 
 def sentences(file: str, page: str) -> Iterator[Text]:

@@ -4,7 +4,7 @@ import pytest
 
 from chalicelib import clock, domains
 from tests.readability import language, sizes, unclear_names
-from tests.readability.crossings import Trace, traced
+from tests.readability.crossings import Trace, trace_calls
 from tests.readability.edge_change import Traces
 from tests.readability.language import Text
 
@@ -91,7 +91,7 @@ def test_imports_of_tests_and_mirrored_paths_are_found() -> None:
         "tests/a/test_y.py": "from tests.a import two\n",
     }
     assert sizes.imports_of_tests(sources) == ["tests/a/test_x.py"]
-    assert sizes.mirrored(["chalicelib/a/x.py", "chalicelib/b/x.py", "a/y.py"], sources) == {
+    assert sizes.find_mirrored(["chalicelib/a/x.py", "chalicelib/b/x.py", "a/y.py"], sources) == {
         "chalicelib/a/x.py",
         "a/y.py",
     }
@@ -103,7 +103,7 @@ def test_a_file_that_two_steps_of_a_change_enter_counts_once() -> None:
 
 
 def test_calls_into_other_files_are_crossings() -> None:
-    trace = traced(lambda: (clock.now(), domains.normalize("a.example"), clock.now()), "chalicelib")
+    trace = trace_calls(lambda: (clock.now(), domains.normalize("a.example"), clock.now()), "chalicelib")
     assert trace.files == 2
     assert trace.crossings >= 2
-    assert traced(clock.now, "edge").files == 0
+    assert trace_calls(clock.now, "edge").files == 0

@@ -21,10 +21,10 @@ CHANGEABLE = {
 
 @pytest.mark.parametrize("path", CHANGEABLE)
 def test_a_change_names_no_field_that_stays_as_it_was_created(admin: Client, path: str) -> None:
-    mine = Collection.of(admin, next(resource for resource in resources.load_all() if resource.kind.path == path))
-    created = mine.one()
-    fixed = {name: value for name, value in created.items() if name not in ("id", *CHANGEABLE[path].split(", "))}
+    collection = Collection.of(admin, next(resource for resource in resources.load_all() if resource.kind.path == path))
+    entry = collection.create()
+    fixed = {name: value for name, value in entry.items() if name not in ("id", *CHANGEABLE[path].split(", "))}
     hidden = {"private_key": "", "private_key_pem": "", "private_key_type": "", "expires_at": None, "admin": True}
-    answer = mine.client.patch(f"{mine.path}/{created['id']}", {**fixed, **hidden})
+    answer = collection.client.patch(f"{collection.path}/{entry['id']}", {**fixed, **hidden})
     assert_invalid(answer, dict.fromkeys([*fixed, *hidden], f"is not accepted here; accepted: {CHANGEABLE[path]}"))
-    assert mine.read(created["id"]) == created
+    assert collection.read(entry["id"]) == entry

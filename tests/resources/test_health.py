@@ -23,24 +23,24 @@ def checked_anew() -> Iterator[None]:
 
 
 def test_strangers_cause_a_check_every_five_seconds_at_most(admin: Client) -> None:
-    with calls() as made:
+    with calls() as operations:
         answers = [admin.send("GET", "/health", Authorization="", **{"Service-Version": ""}) for _ in range(3)]
     assert [(answer.status, answer.json) for answer in answers] == [(200, {"status": "ok"})] * 3
-    assert (made, answers[0].headers["cache-control"]) == (CALLS, "no-store")
+    assert (operations, answers[0].headers["cache-control"]) == (CALLS, "no-store")
 
 
-@pytest.mark.parametrize(("setting", "made"), [("KEY_ID", CALLS), ("TABLE_NAME", CALLS[:1])])
+@pytest.mark.parametrize(("setting", "expected_calls"), [("KEY_ID", CALLS), ("TABLE_NAME", CALLS[:1])])
 def test_a_missing_key_or_table_is_a_503_that_names_no_resource(
-    admin: Client, monkeypatch: pytest.MonkeyPatch, setting: str, made: list[str]
+    admin: Client, monkeypatch: pytest.MonkeyPatch, setting: str, expected_calls: list[str]
 ) -> None:
     monkeypatch.setenv(setting, "alias/nothing" if setting == "KEY_ID" else "nothing")
-    with calls() as asked:
-        refused = [admin.get("/health") for _ in range(2)]
-    for answer in refused:
+    with calls() as operations:
+        answers = [admin.get("/health") for _ in range(2)]
+    for answer in answers:
         assert_refused(answer, 503, "unavailable", "The service is not healthy.")
         assert answer.headers["retry-after"] == "5"
-    assert asked[-len(made) :] == made
-    assert asked.count("Encrypt") == made.count("Encrypt")
+    assert operations[-len(expected_calls) :] == expected_calls
+    assert operations.count("Encrypt") == expected_calls.count("Encrypt")
 
 
 def test_the_log_names_the_error_of_the_table_or_key(

@@ -25,17 +25,17 @@ def page(client: Client, path: str, owner: str, query: str = "") -> tuple[list[s
 
 @pytest.mark.parametrize("path", [*OWNED, "/tls_certificates"])
 def test_what_a_key_makes_says_so_and_what_nobody_knows_the_maker_of_says_nothing(admin: Client, path: str) -> None:
-    created = admin.create(path, samples.BODIES[path](admin))
-    assert created["created_by"] == key_in(admin.token)
-    changed = admin.patch(f"{path}/{created['id']}", {"description": "new"}).json
-    assert changed["created_by"] == created["created_by"]
-    place = {"scope": {"S": f"{admin.account}#{path}"}, "id": {"S": created["id"]}}
-    record = aws.client("dynamodb").get_item(TableName="tunnel-edge", Key=place)["Item"]
+    resource = admin.create(path, samples.BODIES[path](admin))
+    assert resource["created_by"] == key_in(admin.token)
+    changed_resource = admin.patch(f"{path}/{resource['id']}", {"description": "new"}).json
+    assert changed_resource["created_by"] == resource["created_by"]
+    item_key = {"scope": {"S": f"{admin.account}#{path}"}, "id": {"S": resource["id"]}}
+    record = aws.client("dynamodb").get_item(TableName="tunnel-edge", Key=item_key)["Item"]
     del record["body"]["M"]["created_by"]  # as in 2.0.0
     record.pop("unseen", None)
     aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=record)
-    shown = admin.get(f"{path}/{created['id']}").json
-    assert shown == {name: value for name, value in changed.items() if name != "created_by"}
+    body = admin.get(f"{path}/{resource['id']}").json
+    assert body == {name: value for name, value in changed_resource.items() if name != "created_by"}
     if path in OWNED[2:]:
         assert page(admin, path, admin.user) == ([], None)
 
@@ -48,26 +48,26 @@ def test_a_key_that_the_operator_issues_says_so(admin: Client) -> None:
 @each_owned
 def test_a_list_is_of_one_owner_where_it_is_asked_so(admin: Client, member: Client, path: str) -> None:
     before = {user: page(admin, path, user)[0] for user in (admin.user, member.user)}
-    made: dict[str, list[str]] = {admin.user: [], member.user: []}
+    ids_by_owner: dict[str, list[str]] = {admin.user: [], member.user: []}
     for client in (admin, member, admin, member, admin):
-        made[client.user].insert(0, client.create(path, samples.BODIES[path](client))["id"])
+        ids_by_owner[client.user].insert(0, client.create(path, samples.BODIES[path](client))["id"])
     for user in (admin.user, member.user):
-        expected = made[user] + before[user]
+        expected = ids_by_owner[user] + before[user]
         for client in (admin, member):
             assert page(client, path, user) == (expected, None)
-        found, following = page(admin, path, user, "&limit=1")
+        listed_ids, following = page(admin, path, user, "&limit=1")
         while following:
-            more, following = page(admin, path, user, f"&limit=1&before_id={found[-1]}")
-            found += more
-        assert found == expected
+            more, following = page(admin, path, user, f"&limit=1&before_id={listed_ids[-1]}")
+            listed_ids += more
+        assert listed_ids == expected
     assert page(admin, path, ids.new("bot")) == ([], None)
 
 
 @each_owned
 def test_an_address_of_the_next_page_keeps_the_owner(admin: Client, path: str) -> None:
-    made = [admin.create(path, samples.BODIES[path](admin))["id"] for _ in range(2)]
+    created_ids = [admin.create(path, samples.BODIES[path](admin))["id"] for _ in range(2)]
     _, following = page(admin, path, admin.user, "&limit=1")
-    assert following == f"http://localhost{path}?owner_id={admin.user}&before_id={made[1]}&limit=1"
+    assert following == f"http://localhost{path}?owner_id={admin.user}&before_id={created_ids[1]}&limit=1"
 
 
 @each_owned

@@ -9,11 +9,11 @@ NAMES: TypeAdapter[list[str]] = TypeAdapter(KeepHeaders)
 
 
 @pytest.mark.parametrize(
-    ("sent", "names"),
+    ("header_names", "names"),
     [(None, []), ([], []), (["X-Trace", "x-trace", "B3"], ["x-trace", "b3"]), (["x" * 64], ["x" * 64])],
 )
-def test_names_are_in_lower_case_and_each_is_there_once(sent: list[str] | None, names: list[str]) -> None:
-    assert NAMES.validate_python(sent) == names
+def test_names_are_in_lower_case_and_each_is_there_once(header_names: list[str] | None, names: list[str]) -> None:
+    assert NAMES.validate_python(header_names) == names
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ from chalicelib.schema.shapes import Shape
 
 
 def test_a_rule_can_look_at_the_fields_above_and_at_the_path() -> None:
-    seen: list[Mapping[str, object]] = []
+    arguments: list[Mapping[str, object]] = []
 
     class Looking(Shape):
         first: int = 0
-        second: Annotated[int, WithData(lambda value, above: seen.append({**above}) or value)] = 0
-        third: Annotated[int, WithContext(lambda value, path: seen.append(path) or value)] = 0
+        second: Annotated[int, WithData(lambda value, above: arguments.append({**above}) or value)] = 0
+        third: Annotated[int, WithContext(lambda value, path: arguments.append(path) or value)] = 0
 
     models.check(Looking, {"first": 1, "second": 2, "third": 3}, {"id": "a"})
     models.check(Looking, {"first": "wrong", "second": 2, "third": 3})
-    assert seen == [{"first": 1}, {"id": "a"}, {}, {}]
+    assert arguments == [{"first": 1}, {"id": "a"}, {}, {}]

@@ -25,7 +25,7 @@ def settings(local: Path) -> dict[str, str]:
 
 def run(chosen: dict[str, str], *command: str) -> tuple[int, str, str]:
     """Return the exit status and what was said on both channels."""
-    done = subprocess.run(
+    process = subprocess.run(
         command or (sys.executable, "-m", "infra.local.run"),
         cwd=ROOT,
         env=environment(chosen),
@@ -33,4 +33,4 @@ def run(chosen: dict[str, str], *command: str) -> tuple[int, str, str]:
         text=True,
         timeout=60,
     )
-    return done.returncode, done.stdout, done.stderr
+    return process.returncode, process.stdout, process.stderr

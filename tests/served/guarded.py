@@ -17,17 +17,17 @@ REFUSED = {
 }
 
 
-def signed(key_id: str) -> dict[str, str]:
+def sign_headers(key_id: str) -> dict[str, str]:
     credential = f"{key_id}/20260101/us-east-1/dynamodb/aws4_request"
     return {"Authorization": f"AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=host, Signature=0"}
 
 
-def asked(api: Served, headers: Mapping[str, str], method: str = "POST", path: str = "/") -> httpx.Response:
+def send_request(api: Served, headers: Mapping[str, str], method: str = "POST", path: str = "/") -> httpx.Response:
     url = api.cloud["AWS_ENDPOINT_URL"] + path
     return httpx.request(method, url, headers=dict(headers), json={"TableName": "tunnel-edge"}, trust_env=False)
 
 
-def answered(answer: httpx.Response) -> tuple[int, Any]:
+def parse_answer(answer: httpx.Response) -> tuple[int, Any]:
     """Return the status, and what is told in JSON or, where the request named no target, in XML."""
     assert [name for name in answer.headers if name.startswith("access-control")] == []
     if answer.headers["content-type"] == "text/xml":

@@ -42,9 +42,9 @@ class Proxy:
 
     def __init__(self, store_port: int) -> None:
         self._store_port = store_port
-        self._holder = socket.socket()  # keeps the port ours while nobody listens there
-        self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._holder.bind(("127.0.0.1", 0))
+        self._reserved_socket = socket.socket()  # keeps the port ours while nobody listens there
+        self._reserved_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._reserved_socket.bind(("127.0.0.1", 0))
         self._rules: list[Rule] = []
         self._cuts = cycle(range(0, 900, 37))  # from before the status line to within the body
         self._garbage = cycle([b'{"Item": \xff}', b'{"Item": ', b"[]", b"<html>", b'"\xc3"'])
@@ -56,10 +56,10 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._holder.getsockname()[1]}"
+        return f"http://127.0.0.1:{self._reserved_socket.getsockname()[1]}"
 
     @contextmanager
-    def failing(self, *faults: Fault, marks: tuple[str, ...] = ()) -> Iterator[None]:
+    def fail(self, *faults: Fault, marks: tuple[str, ...] = ()) -> Iterator[None]:
         """Let requests that hold all the marks meet these faults in turn, in this block."""
         rule = Rule(tuple(mark.encode() for mark in marks), cycle(faults))
         self._rules.append(rule)
@@ -69,7 +69,7 @@ class Proxy:
             self._rules.remove(rule)
 
     @contextmanager
-    def refusing(self) -> Iterator[None]:
+    def refuse(self) -> Iterator[None]:
         """Break every connection, and refuse new ones as a port does where nothing listens."""
         self._hang_up()
         try:
@@ -85,12 +85,12 @@ class Proxy:
     def close(self) -> None:
         self._closed.set()
         self._hang_up()
-        self._holder.close()
+        self._reserved_socket.close()
 
     def _listen(self) -> None:
         self._listener = socket.socket()
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._listener.bind(self._holder.getsockname())
+        self._listener.bind(self._reserved_socket.getsockname())
         self._listener.listen(128)
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 
@@ -126,10 +126,10 @@ class Proxy:
             store.sendall(request)
             answer = _message(answers)
         self._closed.wait({Fault.DELAY: HELD, Fault.SLOW: SLOWLY}.get(fault, 0))
-        client.sendall(self._distorted(answer, fault))
+        client.sendall(self._distort(answer, fault))
         return fault in (Fault.NONE, Fault.SLOW, Fault.EMPTY, Fault.GARBLED)
 
-    def _distorted(self, answer: bytes, fault: Fault) -> bytes:
+    def _distort(self, answer: bytes, fault: Fault) -> bytes:
         """Return the answer as it is sent: whole, cut, or replaced."""
         match fault:
             case Fault.CUT:

@@ -25,4 +25,4 @@ def at_once(acts: Sequence[Callable[[], T]]) -> list[T]:
 
 def statuses(count: int, act: Callable[[int], Answer]) -> list[int]:
     """Return the sorted statuses of a request that is sent so many times at the same moment."""
-    return sorted(answer.status for answer in at_once([partial(act, it) for it in range(count)]))
+    return sorted(answer.status for answer in at_once([partial(act, number) for number in range(count)]))

@@ -54,24 +54,24 @@ def _with_bytes(read: dict[str, Any]) -> dict[str, Any]:
 
 def record(commit: str) -> None:
     """Serve a version, create one resource of each kind, and store the state and the answers."""
-    with TemporaryDirectory() as place:
-        code, local = Path(place, "code"), Path(place, "local")
+    with TemporaryDirectory() as folder:
+        code, local = Path(folder, "code"), Path(folder, "local")
         with tarfile.open(fileobj=io.BytesIO(upgrades.git("archive", commit))) as archive:
             archive.extractall(code, filter="data")
         for name in (".venv", ".venv-cloud"):
             (code / name).symlink_to(ROOT / name)
         base_url = f"http://127.0.0.1:{free_port()}"
-        with _served(code, local, base_url):
+        with _serve(code, local, base_url):
             token = dict(line.split("=", 1) for line in (local / "env").read_text().splitlines())["API_KEY"]
             caller = Client(Http(base_url), token, check=lambda *_: None)
-            answers = {path: caller.get(path).json for path in _created(caller)}
+            answers = {path: caller.get(path).json for path in _create_all(caller)}
         text = json.dumps(answers, indent=1, sort_keys=True).replace(base_url, "{base_url}")
         (local / ANSWERS).write_text(text)
         _pack(local, STATES / f"{commit}.tar.gz")
 
 
 @contextmanager
-def _served(code: Path, local: Path, base_url: str) -> Iterator[None]:
+def _serve(code: Path, local: Path, base_url: str) -> Iterator[None]:
     """Serve that code with its state in a folder, and end it as Ctrl-C does."""
     port, settings = base_url.rpartition(":")[2], {"CLOUD_PORT": str(free_port()), "LOCAL_DIR": str(local)}
     environment = {**os.environ, **settings, "PORT": port}
@@ -87,13 +87,13 @@ def _served(code: Path, local: Path, base_url: str) -> Iterator[None]:
         process.wait(timeout=30)
 
 
-def _created(caller: Client) -> Iterator[str]:
+def _create_all(caller: Client) -> Iterator[str]:
     """Create a resource of every kind that the version has, and yield their paths."""
     for resource in EDITABLE_KINDS:
         path = resource.kind.path
-        place = PATHS[path](caller) if path in PATHS else path
-        if caller.get(place).status == 200:
-            yield f"{place}/{caller.create(place, BODIES[path](caller))['id']}"
+        address = PATHS[path](caller) if path in PATHS else path
+        if caller.get(address).status == 200:
+            yield f"{address}/{caller.create(address, BODIES[path](caller))['id']}"
 
 
 def _pack(folder: Path, archive: Path) -> None:

@@ -34,7 +34,7 @@ def caller() -> Caller:
     return Caller(ids.new("acct"), ids.new("usr"), admin=True)
 
 
-def answered(served: Served, caller: Caller, *requests: Request) -> tuple[list[tuple[int, Any]], set[str]]:
+def send_requests(served: Served, caller: Caller, *requests: Request) -> tuple[list[tuple[int, Any]], set[str]]:
     """Return the status and JSON that a fresh process answers to each request, and what of the heavy it imported."""
     process = subprocess.run(
         [sys.executable, "-c", SCRIPT],
@@ -50,33 +50,39 @@ def answered(served: Served, caller: Caller, *requests: Request) -> tuple[list[t
 
 
 def event(caller: Caller, method: str, path: str, body: Any) -> dict[str, Any]:
-    made = gateway.event(method, path, {"Content-Type": "application/json"}, authorizer=caller.as_context())
-    return {**made, "body": None if body is None else json.dumps(body)}
+    proxy_event = gateway.event(method, path, {"Content-Type": "application/json"}, authorizer=caller.as_context())
+    return {**proxy_event, "body": None if body is None else json.dumps(body)}
 
 
-def created(served: Served, caller: Caller, path: str, body: Any) -> tuple[str, set[str]]:
+def create_resource(served: Served, caller: Caller, path: str, body: Any) -> tuple[str, set[str]]:
     """Return the path of what a fresh process created, and what it imported to do so."""
-    [(status, one)], imported = answered(served, caller, ("POST", path, body))
-    assert status == 201, one
-    return f"{path}/{one['id']}", imported
+    [(status, resource)], imported = send_requests(served, caller, ("POST", path, body))
+    assert status == 201, resource
+    return f"{path}/{resource['id']}", imported
 
 
 def test_a_body_imports_what_its_kind_needs_and_neither_reading_nor_deleting_imports_any_of_it(
     served: Served, caller: Caller
 ) -> None:
-    one, imported = created(served, caller, KIND, {"backends": {}})
+    address, imported = create_resource(served, caller, KIND, {"backends": {}})
     assert imported == {"pydantic", "pydantic_core"}
-    authority, imported = created(served, caller, "/ssh_certificate_authorities", {})  # which has a secret
+    authority, imported = create_resource(served, caller, "/ssh_certificate_authorities", {})  # which has a secret
     assert imported == {"cryptography", "pydantic", "pydantic_core"}
-    requests = [("GET", authority), ("GET", one), ("GET", KIND), ("GET", f"{KIND}?limit=1"), ("GET", f"{KIND}?limit=0")]
-    requests += [("DELETE", one), ("GET", one), ("GET", "/nope")]
-    answers, imported = answered(served, caller, *[(*request, None) for request in requests])
+    requests = [
+        ("GET", authority),
+        ("GET", address),
+        ("GET", KIND),
+        ("GET", f"{KIND}?limit=1"),
+        ("GET", f"{KIND}?limit=0"),
+    ]
+    requests += [("DELETE", address), ("GET", address), ("GET", "/nope")]
+    answers, imported = send_requests(served, caller, *[(*request, None) for request in requests])
     assert [status for status, _ in answers] == [200, 200, 200, 200, 400, 204, 404, 404]
     assert imported == set()
 
 
 @pytest.mark.parametrize(
-    ("file", "most"),
+    ("file", "limit"),
     [
         ("chalicelib.authorizer", 48),
         ("app", 85),  # what all requests need
@@ -86,14 +92,14 @@ def test_a_body_imports_what_its_kind_needs_and_neither_reading_nor_deleting_imp
         ("chalicelib.edges.https", 157),  # with all modules
     ],
 )
-def test_a_fresh_process_imports_few_files_of_ours(file: str, most: int) -> None:
+def test_a_fresh_process_imports_few_files_of_ours(file: str, limit: int) -> None:
     start = "chalicelib.authorizer" if file == "chalicelib.authorizer" else "app"
     script = f"""
 import sys, {start}, {file}
 print(*(name for name in sys.modules if name.startswith("chalicelib.")))
 """
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, capture_output=True, text=True)
-    imported = {*done.stdout.split()}
-    assert 10 < len(imported) <= most
-    others = {*FILES} - {file}
-    assert file == "chalicelib.edges.https" or not imported & others
+    process = subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, capture_output=True, text=True)
+    imported = {*process.stdout.split()}
+    assert 10 < len(imported) <= limit
+    other_files = {*FILES} - {file}
+    assert file == "chalicelib.edges.https" or not imported & other_files

@@ -29,15 +29,15 @@ class Worker:
     client: Client
     chance: Random
     authority: str
-    mine: dict[str, Any] = field(default_factory=dict)  # the whole body at each path
-    gone: list[str] = field(default_factory=list)
+    resources: dict[str, Any] = field(default_factory=dict)  # the whole body at each path
+    deleted_paths: list[str] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=dict)
     statuses: Counter[int] = field(default_factory=Counter)
 
     def work(self) -> "Worker":
         deeds = (self.make, self.read, self.change, self.remove, self.browse, self.err)
         for deed in self.chance.choices(deeds, weights=(25, 28, 20, 14, 8, 5), k=REQUESTS // CLIENTS):
-            answer = deed() if self.mine else self.make()
+            answer = deed() if self.resources else self.make()
             self.statuses[answer.status] += 1
         return self
 
@@ -48,28 +48,28 @@ class Worker:
             request |= {"ssh_certificate_authority_id": self.authority, "public_key": KEY}
         answer = self.client.post(path, request)
         assert answer.status == 201, answer.text
-        made = answer.json
-        one = f"{path}/{made['id']}"
+        resource = answer.json
+        address = f"{path}/{resource['id']}"
         if path == "/api_keys":
-            self.tokens[one], made["token"] = made["token"], None
-        self.mine[one] = made
+            self.tokens[address], resource["token"] = resource["token"], None
+        self.resources[address] = resource
         return answer
 
     def read(self) -> Answer:
-        one = self.chance.choice(list(self.mine))
-        return self.expect(self.client.get(one), one)
+        address = self.chance.choice(list(self.resources))
+        return self.expect(self.client.get(address), address)
 
     def change(self) -> Answer:
-        one = self.chance.choice(list(self.mine))
+        address = self.chance.choice(list(self.resources))
         change = {self.chance.choice(["description", "metadata"]): f"changed {self.chance.random()}"}
-        self.mine[one] |= change
-        return self.expect(self.client.patch(one, change), one)
+        self.resources[address] |= change
+        return self.expect(self.client.patch(address, change), address)
 
     def remove(self) -> Answer:
-        one = self.chance.choice(list(self.mine))
-        del self.mine[one]
-        self.gone.append(one)
-        answer = self.client.delete(one)
+        address = self.chance.choice(list(self.resources))
+        del self.resources[address]
+        self.deleted_paths.append(address)
+        answer = self.client.delete(address)
         assert (answer.status, answer.text) == (204, "")
         return answer
 
@@ -83,10 +83,10 @@ class Worker:
     def err(self) -> Answer:
         faults: list[Callable[[], Answer]] = [
             lambda: self.client.post("/api_keys", {"colour": "red"}),
-            lambda: self.client.patch(self.chance.choice(list(self.mine)), {"description": "x" * 256}),
+            lambda: self.client.patch(self.chance.choice(list(self.resources)), {"description": "x" * 256}),
             lambda: self.client.post("/ssh_certificate_authorities", {"key_size": 2048, "private_key_type": "dsa"}),
-            lambda: self.client.get(self.gone[-1] if self.gone else "/api_keys/none"),
-            lambda: self.client.delete(self.gone[-1] if self.gone else "/api_keys/none"),
+            lambda: self.client.get(self.deleted_paths[-1] if self.deleted_paths else "/api_keys/none"),
+            lambda: self.client.delete(self.deleted_paths[-1] if self.deleted_paths else "/api_keys/none"),
         ]
         answer = self.chance.choice(faults)()
         assert answer.status in (400, 404), answer.text
@@ -97,8 +97,8 @@ class Worker:
         assert answer.status in (200, 401)
         return answer.status == 200
 
-    def expect(self, answer: Answer, one: str) -> Answer:
-        assert (answer.status, answer.json) == (200, self.mine[one])
+    def expect(self, answer: Answer, address: str) -> Answer:
+        assert (answer.status, answer.json) == (200, self.resources[address])
         return answer
 
 
@@ -119,9 +119,9 @@ def crowd(served: Served) -> Crowd:
     clients = [replace(host, transport=Http(served.base_url)) for _ in range(CLIENTS)]
     workers = [Worker(client, Random(seed), authority["id"]) for seed, client in enumerate(clients)]
     with ThreadPoolExecutor(CLIENTS) as threads:
-        done = list(threads.map(Worker.work, workers))
+        results = list(threads.map(Worker.work, workers))
     before = {f"/api_keys/{first_key['id']}": first_key, f"/ssh_certificate_authorities/{authority['id']}": authority}
-    return Crowd(host, done, before)
+    return Crowd(host, results, before)
 
 
 def test_a_crowd_gets_no_answer_but_those_it_should(crowd: Crowd) -> None:
@@ -131,14 +131,16 @@ def test_a_crowd_gets_no_answer_but_those_it_should(crowd: Crowd) -> None:
 
 
 def test_a_crowd_loses_nothing_and_doubles_nothing(crowd: Crowd) -> None:
-    kept = crowd.before | {path: body for worker in crowd.workers for path, body in worker.mine.items()}
-    found = [(f"{path}/{entry['id']}", entry) for path, items in LISTS.items() for entry in crowd.host.all(path, items)]
-    assert len(found) == len(kept)
-    assert dict(found) == kept
+    expected = crowd.before | {path: body for worker in crowd.workers for path, body in worker.resources.items()}
+    entries = [
+        (f"{path}/{entry['id']}", entry) for path, items in LISTS.items() for entry in crowd.host.all(path, items)
+    ]
+    assert len(entries) == len(expected)
+    assert dict(entries) == expected
 
 
 def test_the_keys_a_crowd_kept_let_in_and_those_it_deleted_do_not(crowd: Crowd) -> None:
     for worker in crowd.workers:
-        kept = [path for path in worker.mine if path in worker.tokens][:4]
-        deleted = [path for path in worker.gone if path in worker.tokens][:4]
-        assert [worker.lets_in(path) for path in kept + deleted] == [True] * len(kept) + [False] * len(deleted)
+        paths = [path for path in worker.resources if path in worker.tokens][:4]
+        deleted = [path for path in worker.deleted_paths if path in worker.tokens][:4]
+        assert [worker.lets_in(path) for path in paths + deleted] == [True] * len(paths) + [False] * len(deleted)

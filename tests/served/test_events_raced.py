@@ -44,20 +44,22 @@ def race(served: Served) -> Race:
     client = api.client()
     group = client.create(GROUPS, {"labels": {"by": "nobody"}})["id"]
     writers = [writer(api, f"{GROUPS}/{group}", name) for name in ("a", "b")]
-    for each in writers:
-        assert each.stderr
-        assert each.stderr.readline() == "ready\n"
-    for each in writers:
-        assert each.stdin
-        each.stdin.write("go\n")
-        each.stdin.flush()
+    for process in writers:
+        assert process.stderr
+        assert process.stderr.readline() == "ready\n"
+    for process in writers:
+        assert process.stdin
+        process.stdin.write("go\n")
+        process.stdin.flush()
     walks = []
-    while any(each.poll() is None for each in writers):
+    while any(writer.poll() is None for writer in writers):
         began = time.monotonic()
         walks.append((began, list(client.all("/audit_events", "audit_events", 9))))
-    said = [each.communicate(timeout=30)[1] for each in writers]
-    assert [each.returncode for each in writers] == [0, 0], said
-    acknowledged = {id: float(at) for id, at in (line.split() for text in said for line in text.splitlines())}
+    outputs = [writer.communicate(timeout=30)[1] for writer in writers]
+    assert [writer.returncode for writer in writers] == [0, 0], outputs
+    acknowledged = {
+        id: float(moment) for id, moment in (line.split() for text in outputs for line in text.splitlines())
+    }
     return Race(group, acknowledged, walks, list(client.all("/audit_events", "audit_events", 100)))
 
 
@@ -71,11 +73,11 @@ def writer(api: Served, address: str, name: str) -> subprocess.Popen[str]:
 
 def test_the_changes_of_two_processes_to_one_resource_are_in_the_order_of_its_revisions(race: Race) -> None:
     of_group = [event for event in race.events if event["resource_id"] == race.group]
-    created, *changed = sorted(of_group, key=lambda event: int(event["revision"]))
-    assert len(changed) == len(race.acknowledged) == 2 * CHANGES
-    assert [event["revision"] for event in (created, *changed)] == [*range(1, 2 * CHANGES + 2)]
-    labels = created["details"]["labels.by"]
-    for event in changed:
+    creation, *updates = sorted(of_group, key=lambda event: int(event["revision"]))
+    assert len(updates) == len(race.acknowledged) == 2 * CHANGES
+    assert [event["revision"] for event in (creation, *updates)] == [*range(1, 2 * CHANGES + 2)]
+    labels = creation["details"]["labels.by"]
+    for event in updates:
         assert event["details"]["before"] == {"labels.by": labels}
         labels = event["details"]["after"]["labels.by"]
 
@@ -83,8 +85,8 @@ def test_the_changes_of_two_processes_to_one_resource_are_in_the_order_of_its_re
 def test_who_pages_while_two_processes_write_misses_nothing_and_sees_nothing_twice(race: Race) -> None:
     assert len(race.walks) > 1
     for began, walk in race.walks:
-        seen = [event["id"] for event in walk]
-        assert seen == sorted({*seen}, reverse=True)
-        before = {id for id, at in race.acknowledged.items() if at < began}
+        event_ids = [event["id"] for event in walk]
+        assert event_ids == sorted({*event_ids}, reverse=True)
+        before = {id for id, moment in race.acknowledged.items() if moment < began}
         assert before <= {event["operation_id"] for event in walk}
         assert all(event in race.events for event in walk)

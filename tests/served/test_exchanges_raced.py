@@ -22,7 +22,7 @@ TIMES = 16
 @pytest.fixture(scope="module")
 def raced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Client, Issuer]]:
     """Serve an API that allows an issuer on loopback."""
-    with issuer_server.serving() as server:
+    with issuer_server.serve_issuer() as server:
         process, api = serve(tmp_path_factory.mktemp("raced") / "local", OIDC_ISSUERS=f"{server.url}=repository_id")
         yield api.client(), Issuer(server)
         remember_stored(api)
@@ -88,9 +88,9 @@ def test_no_valid_token_is_rejected_for_longer_than_a_minute_while_keys_rotate(r
 
 def test_parallel_creations_do_not_exceed_the_limit_of_federated_credentials(raced: tuple[Client, Issuer]) -> None:
     admin, issuer = raced
-    body, there = issuer.fields(owner_id=_owner(admin)), len(admin.get(CREDENTIALS).json["federated_credentials"])
+    body, count = issuer.fields(owner_id=_owner(admin)), len(admin.get(CREDENTIALS).json["federated_credentials"])
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: admin.create(CREDENTIALS, body), range(MAX_COUNT - TIMES // 2 - there)))
+        list(pool.map(lambda _: admin.create(CREDENTIALS, body), range(MAX_COUNT - TIMES // 2 - count)))
     assert statuses(TIMES, lambda _: admin.post(CREDENTIALS, body)) == [201] * (TIMES // 2) + [409] * (TIMES // 2)
     full = "An account has at most 200 federated credentials."
     assert_refused(admin.post(CREDENTIALS, body), 409, "conflict", full)
@@ -100,8 +100,8 @@ def test_parallel_creations_do_not_exceed_the_limit_of_federated_credentials(rac
 
 
 def _people(admin: Client, issuer: Issuer) -> str:
-    found = issuer.credential(admin, owner_claim="email", provision=True, max_lifetime=60)
-    return str(found["id"])
+    credential = issuer.credential(admin, owner_claim="email", provision=True, max_lifetime=60)
+    return str(credential["id"])
 
 
 def _owner(admin: Client) -> str:

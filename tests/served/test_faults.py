@@ -141,7 +141,7 @@ def assert_recovered(client: Client, requests: list[tuple[str, str, Any, int]]) 
 def test_while_the_store_refuses_connections_every_answer_is_a_clear_503(
     site: Site, client: Client, requests: list[tuple[str, str, Any, int]]
 ) -> None:
-    with site.proxy.refusing():
+    with site.proxy.refuse():
         answers = send_all(client, requests)
     assert all(map(is_clear, answers)), answers
     assert_recovered(client, requests)
@@ -151,7 +151,7 @@ def test_while_the_store_refuses_connections_every_answer_is_a_clear_503(
 def test_while_the_store_breaks_off_is_silent_or_lies_every_answer_is_a_clear_503(
     site: Site, client: Client, requests: list[tuple[str, str, Any, int]], fault: Fault
 ) -> None:
-    with site.proxy.failing(fault):
+    with site.proxy.fail(fault):
         answers = send_all(client, requests)
     assert all(map(is_clear, answers)), answers
     assert_recovered(client, requests)
@@ -165,12 +165,12 @@ def test_an_answer_that_breaks_off_or_lies_is_never_taken_for_a_whole_one(
     key = client.create(KEYS, {"metadata": "unchanged"})
     path = f"{KEYS}/{key['id']}"
     bodies = [{"metadata": str(number)} if method == "PATCH" else None for number in range(30)]
-    with site.proxy.failing(fault, marks=(operation, "/api_keys")), ThreadPoolExecutor(8) as threads:
+    with site.proxy.fail(fault, marks=(operation, "/api_keys")), ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(lambda body: client.send(method, path, body), bodies))
     assert all(map(is_clear, answers)), answers
-    left = client.get(path).json
-    assert left == {**key, "token": None, "metadata": left["metadata"]}
-    assert left["metadata"] in [body["metadata"] for body in bodies if body] + ["unchanged"]
+    stored_key = client.get(path).json
+    assert stored_key == {**key, "token": None, "metadata": stored_key["metadata"]}
+    assert stored_key["metadata"] in [body["metadata"] for body in bodies if body] + ["unchanged"]
     assert client.with_token(key["token"]).get(f"{KEYS}?limit=1").status == 200
 
 
@@ -178,7 +178,7 @@ def test_an_answer_that_breaks_off_or_lies_is_never_taken_for_a_whole_one(
 def test_a_list_that_breaks_off_or_lies_is_never_taken_for_a_whole_one(
     site: Site, client: Client, fault: Fault
 ) -> None:
-    with site.proxy.failing(fault, marks=("Query", "/api_keys")), ThreadPoolExecutor(8) as threads:
+    with site.proxy.fail(fault, marks=("Query", "/api_keys")), ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(lambda _: client.get(f"{KEYS}?limit=1"), range(30)))
     assert all(map(is_clear, answers)), answers
 
@@ -186,7 +186,7 @@ def test_a_list_that_breaks_off_or_lies_is_never_taken_for_a_whole_one(
 @pytest.mark.parametrize("fault", [Fault.EMPTY, Fault.GARBLED])
 def test_a_valid_key_is_never_denied_because_the_store_lies(site: Site, client: Client, fault: Fault) -> None:
     with (
-        site.proxy.failing(fault, marks=("GetItem", key_in(client.token).removeprefix("ak_"))),
+        site.proxy.fail(fault, marks=("GetItem", key_in(client.token).removeprefix("ak_"))),
         ThreadPoolExecutor(8) as threads,
     ):
         answers = list(threads.map(lambda _: client.get(KEYS), range(10)))
@@ -194,9 +194,9 @@ def test_a_valid_key_is_never_denied_because_the_store_lies(site: Site, client: 
 
 
 def test_a_fault_that_passes_before_the_api_gives_up_is_not_seen(site: Site, fresh: Client) -> None:
-    with site.proxy.failing(Fault.CUT, Fault.NONE):
-        made = fresh.create(KEYS, {"description": "at the second attempt"})
-        assert fresh.get(f"{KEYS}/{made['id']}").json == {**made, "token": None}
+    with site.proxy.fail(Fault.CUT, Fault.NONE):
+        key = fresh.create(KEYS, {"description": "at the second attempt"})
+        assert fresh.get(f"{KEYS}/{key['id']}").json == {**key, "token": None}
 
 
 @pytest.fixture(scope="module")
@@ -207,19 +207,19 @@ def aftermath(site: Site, client: Client, fresh: Client) -> Aftermath:
     with ExitStack() as failures, ThreadPoolExecutor(48) as threads:
         for word, faults in WRITES.items():
             marks = ("TransactWriteItems", f"meets {word}")
-            failures.enter_context(site.proxy.failing(*faults, marks=marks))
-        failures.enter_context(site.proxy.failing(Fault.SILENCE, marks=("TrentService.Encrypt",)))
-        failures.enter_context(site.proxy.failing(Fault.SILENCE, marks=("TrentService.Decrypt", dumb)))
+            failures.enter_context(site.proxy.fail(*faults, marks=marks))
+        failures.enter_context(site.proxy.fail(Fault.SILENCE, marks=("TrentService.Encrypt",)))
+        failures.enter_context(site.proxy.fail(Fault.SILENCE, marks=("TrentService.Decrypt", dumb)))
         for mark in (key_in(fresh.token).removeprefix("ak_"), slow):
-            failures.enter_context(site.proxy.failing(*flapping, marks=(mark,)))
+            failures.enter_context(site.proxy.fail(*flapping, marks=(mark,)))
 
         late = threads.submit(attempt, fresh, CERTIFICATES, signed_by(slow, "slow"))
         unsealed = threads.submit(attempt, client, AUTHORITIES, {"description": "unsealed"})
         unsigned = threads.submit(attempt, client, CERTIFICATES, signed_by(dumb, "unsigned"))
         tried = {
-            word: [threads.submit(attempt, client, KEYS, request) for request in described(word)] for word in WRITES
+            word: [threads.submit(attempt, client, KEYS, request) for request in build_bodies(word)] for word in WRITES
         }
-        after.creations = {word: [one.result() for one in each] for word, each in tried.items()}
+        after.creations = {word: [future.result() for future in futures] for word, futures in tried.items()}
         after.unsealed, after.unsigned, after.slow = unsealed.result(), unsigned.result(), late.result()
     site.proxy.settle()
     return after
@@ -229,7 +229,7 @@ def signed_by(authority: str, description: str) -> dict[str, str]:
     return {"description": description, "ssh_certificate_authority_id": authority, "public_key": KEY}
 
 
-def described(word: str) -> list[dict[str, str]]:
+def build_bodies(word: str) -> list[dict[str, str]]:
     return [{"description": f"meets {word} {number}"} for number in range(28 if word == "mixed" else 4)]
 
 
@@ -246,21 +246,26 @@ def test_a_creation_whose_writes_fail_now_and_then_is_answered_or_a_clear_503(af
 
 
 def test_what_was_answered_is_there_whole(client: Client, aftermath: Aftermath) -> None:
-    created = [one.answer.json for each in aftermath.creations.values() for one in each if one.answer.status == 201]
-    listed = {key["id"]: key for key in client.all(KEYS, "keys")}
-    for key in created:
-        assert listed[key["id"]] == {**key, "token": None}
-        assert client.with_token(key["token"]).get(f"{KEYS}/{key['id']}").json == listed[key["id"]]
+    keys = [
+        attempt.answer.json
+        for attempts in aftermath.creations.values()
+        for attempt in attempts
+        if attempt.answer.status == 201
+    ]
+    key_by_id = {key["id"]: key for key in client.all(KEYS, "keys")}
+    for key in keys:
+        assert key_by_id[key["id"]] == {**key, "token": None}
+        assert client.with_token(key["token"]).get(f"{KEYS}/{key['id']}").json == key_by_id[key["id"]]
 
 
 def test_what_was_not_answered_is_there_whole_or_not_at_all(site: Site, client: Client, aftermath: Aftermath) -> None:
     records = site.records()
     keys = {record["id"] for record in records if record["id"].startswith("ak_")}
-    holders = {record["scope"]: record["holder"] for record in records if record["scope"].startswith("token#")}
-    assert holders == {f"token#{id.removeprefix('ak_')}": id for id in keys}
+    id_by_scope = {record["scope"]: record["holder"] for record in records if record["scope"].startswith("token#")}
+    assert id_by_scope == {f"token#{id.removeprefix('ak_')}": id for id in keys}
     assert {key["id"] for key in client.all(KEYS, "keys")} == keys
     described = [key["description"] for key in client.all(KEYS, "keys")]
-    requested = [creation.description for each in aftermath.creations.values() for creation in each]
+    requested = [creation.description for creations in aftermath.creations.values() for creation in creations]
     assert all(described.count(description) <= 1 for description in requested)
 
 
@@ -271,8 +276,8 @@ def test_without_the_key_service_an_authority_is_a_clear_503_and_leaves_nothing(
     assert is_clear(aftermath.unsealed.answer)
     authorities = list(client.all(AUTHORITIES, "ssh_certificate_authorities"))
     assert "unsealed" not in [authority["description"] for authority in authorities]
-    stored = {record["id"] for record in site.records() if record["id"].startswith("sshca_")}
-    assert stored == {authority["id"] for authority in authorities}
+    authority_ids = {record["id"] for record in site.records() if record["id"].startswith("sshca_")}
+    assert authority_ids == {authority["id"] for authority in authorities}
     assert client.create(AUTHORITIES, {})["key_type"] == "ed25519"
 
 
@@ -289,11 +294,11 @@ def test_a_request_that_must_try_everything_again_and_again_ends_in_time(client:
     assert aftermath.slow
     answer = aftermath.slow.answer
     assert answer.status == 201 or is_clear(answer)
-    listed = [certificate["description"] for certificate in client.all(CERTIFICATES, "ssh_user_certificates")]
-    assert listed.count("slow") == (answer.status == 201)
+    descriptions = [certificate["description"] for certificate in client.all(CERTIFICATES, "ssh_user_certificates")]
+    assert descriptions.count("slow") == (answer.status == 201)
 
 
 def test_no_answer_comes_too_late_for_the_gateway(aftermath: Aftermath) -> None:
-    attempts = [creation for each in aftermath.creations.values() for creation in each]
-    attempts += [one for one in (aftermath.unsealed, aftermath.unsigned, aftermath.slow) if one]
+    attempts = [creation for creations in aftermath.creations.values() for creation in creations]
+    attempts += [attempt for attempt in (aftermath.unsealed, aftermath.unsigned, aftermath.slow) if attempt]
     assert max(attempt.seconds for attempt in attempts) < GATEWAY_PATIENCE

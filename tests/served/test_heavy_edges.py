@@ -19,7 +19,7 @@ LARGEST = {
 }
 
 
-def encoded(text: str) -> int:
+def measure_encoded(text: str) -> int:
     """Return an answer as Lambda counts it: its text stands in JSON."""
     return len(json.dumps(text))
 
@@ -40,10 +40,10 @@ def test_a_hundred_routes_at_their_largest_fit_one_answer(served: Served) -> Non
     edge = f"/edges/https/{client.create('/edges/https', {'metadata': chr(0) * 4096})['id']}"
     assert create(client, f"{edge}/routes", range(60)) == {201: 60}
     assert create(client, f"{edge}/routes", range(60, 110)) == {201: 40, 409: 10}
-    shown = client.get(edge)
-    assert len(shown.json["routes"]) == 100
-    sizes = [encoded(json.dumps(route, separators=(",", ":"))) for route in shown.json["routes"]]
+    edge_answer = client.get(edge)
+    assert len(edge_answer.json["routes"]) == 100
+    sizes = [measure_encoded(json.dumps(route, separators=(",", ":"))) for route in edge_answer.json["routes"]]
     assert 0.9 * budgets.ROUTE < min(sizes) <= max(sizes) < budgets.ROUTE, sizes
-    for answer in (shown, client.get("/edges/https")):
+    for answer in (edge_answer, client.get("/edges/https")):
         assert answer.status == 200
-        assert encoded(answer.text) < SIX_MB
+        assert measure_encoded(answer.text) < SIX_MB

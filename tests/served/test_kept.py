@@ -35,17 +35,17 @@ def create(client: Client, acknowledged: list[Records]) -> None:
                 acknowledged.append(answer.json)
 
 
-def lost(api: Served, acknowledged: list[Records]) -> list[Records]:
+def find_lost(api: Served, acknowledged: list[Records]) -> list[Records]:
     """Return the resources that were acknowledged and have been lost or changed."""
-    there = {bot["id"]: bot for bot in api.client().all(BOTS, "bot_users")}
-    return [bot for bot in acknowledged if there.get(bot["id"]) != bot | {"uri": f"{api.base_url}{BOTS}/{bot['id']}"}]
+    bots = {bot["id"]: bot for bot in api.client().all(BOTS, "bot_users")}
+    return [bot for bot in acknowledged if bots.get(bot["id"]) != bot | {"uri": f"{api.base_url}{BOTS}/{bot['id']}"}]
 
 
 def test_what_was_answered_outlives_kill_9_and_of_a_cut_journal_all_but_what_was_cut(tmp_path: Path) -> None:
     acknowledged: list[Records] = []
     for killed in ("cloud", "API", "both"):
         with run(tmp_path / "local") as (api, process), ThreadPoolExecutor(4) as threads:
-            assert lost(api, acknowledged) == []
+            assert find_lost(api, acknowledged) == []
             victims = {"cloud": [cloud_of(process)], "API": [process.pid], "both": [cloud_of(process), process.pid]}
             until = len(acknowledged) + Random(killed).randrange(5, 40)
             creating = [threads.submit(create, api.client(), acknowledged) for _ in range(4)]
@@ -53,11 +53,11 @@ def test_what_was_answered_outlives_kill_9_and_of_a_cut_journal_all_but_what_was
                 Event().wait(0.001)
             for victim in victims[killed]:
                 os.kill(victim, signal.SIGKILL)
-            for each in creating:
-                each.result()
+            for future in creating:
+                future.result()
 
     with run(tmp_path / "local") as (api, process):
-        assert lost(api, acknowledged) == []
+        assert find_lost(api, acknowledged) == []
         last = api.client().create(BOTS, {"name": "last"})
         os.kill(cloud_of(process), signal.SIGKILL)
         assert process.wait(timeout=30) == 1
@@ -67,7 +67,7 @@ def test_what_was_answered_outlives_kill_9_and_of_a_cut_journal_all_but_what_was
     (journal,) = (api.local / "cloud").glob("journal-*")
     os.truncate(journal, journal.stat().st_size - 40)
     with run(tmp_path / "local") as (api, _):
-        assert lost(api, acknowledged) == []
+        assert find_lost(api, acknowledged) == []
         assert api.client().get(f"{BOTS}/{last['id']}").status == 404
         assert f"The journal {journal} ended in an incomplete change: " in api.log.read_text()
 
@@ -81,7 +81,7 @@ def test_what_a_full_disk_does_not_take_is_refused_whole_and_nothing_is_forgotte
     with run(tmp_path / "local") as (api, process):
         client, cloud = api.client(), cloud_of(process)
         journal = api.local / "cloud" / "journal-1"
-        kept = client.create(BOTS, {"name": "kept"})
+        bot = client.create(BOTS, {"name": "kept"})
         began = journal.stat().st_size
         client.create(KEYS, {"description": "the same size"})  # with a claim of its token: two items
         size = journal.stat().st_size - began
@@ -90,13 +90,13 @@ def test_what_a_full_disk_does_not_take_is_refused_whole_and_nothing_is_forgotte
             limit(cloud, journal.stat().st_size + room)
             assert is_clear(client.post(KEYS, {"description": "the same size"}))
         limit(cloud, journal.stat().st_size)
-        assert is_clear(client.delete(f"{BOTS}/{kept['id']}"))
-        assert client.get(f"{BOTS}/{kept['id']}").json == kept
+        assert is_clear(client.delete(f"{BOTS}/{bot['id']}"))
+        assert client.get(f"{BOTS}/{bot['id']}").json == bot
         assert list(client.all(KEYS, "keys")) == before
         limit(cloud, resource.RLIM_INFINITY)
         again = client.create(KEYS, {"description": "there is room again"})
         limit(cloud, journal.stat().st_size)  # the stop, too, finds a full disk
     assert journal.exists()
     with run(tmp_path / "local") as (api, _):
-        listed = list(api.client().all(KEYS, "keys"))
-        assert [key["id"] for key in listed] == [again["id"], *(key["id"] for key in before)]
+        keys = list(api.client().all(KEYS, "keys"))
+        assert [key["id"] for key in keys] == [again["id"], *(key["id"] for key in before)]

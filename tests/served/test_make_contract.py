@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Served, free_port, serve
-from tests.contract import given
-from tests.contract.given import Deployment
+from tests.contract import deployments
+from tests.contract.deployments import Deployment
 from tests.served.commands import run
 
 SETTINGS = {
@@ -31,7 +31,7 @@ def other(tmp_path: Path) -> Iterator[Served]:
 
 @pytest.mark.needs("the environment of make")
 def test_it_holds_for_a_deployment_with_other_parameters(other: Served) -> None:
-    assert given.ask(other.base_url, other.token) == Deployment("https://api.example.com", "Vendor-Version")
+    assert deployments.ask(other.base_url, other.token) == Deployment("https://api.example.com", "Vendor-Version")
     chosen = {
         "URL": other.base_url,
         "API_KEY": other.token,
@@ -43,9 +43,9 @@ def test_it_holds_for_a_deployment_with_other_parameters(other: Served) -> None:
 
 
 def test_where_it_is_called_uris_begin_with_the_url_whatever_the_deployment_says(served: Served) -> None:
-    assert given.ask(served.base_url, served.token) == Deployment(served.base_url, "Service-Version")
+    assert deployments.ask(served.base_url, served.token) == Deployment(served.base_url, "Service-Version")
     url = served.base_url.replace("127.0.0.1", "localhost")
-    assert given.ask(url, served.token) == Deployment(url, "Service-Version")
+    assert deployments.ask(url, served.token) == Deployment(url, "Service-Version")
 
 
 def test_a_url_or_a_key_that_is_wrong_is_told_in_a_sentence(served: Served) -> None:
@@ -57,7 +57,7 @@ def test_a_url_or_a_key_that_is_wrong_is_told_in_a_sentence(served: Served) -> N
         (elsewhere, served.token, f"{elsewhere}/openapi.json answers 404 and is no document of this API."),
         (right, deleted, f"The API at {right} does not let the API key in: {unknown}"),
     ):
-        with pytest.raises(pytest.exit.Exception) as ended:
-            given.ask(url, key)
-        assert ended.value.msg.startswith(sentence)
-        assert ended.value.returncode == 1
+        with pytest.raises(pytest.exit.Exception) as error:
+            deployments.ask(url, key)
+        assert error.value.msg.startswith(sentence)
+        assert error.value.returncode == 1

@@ -59,7 +59,7 @@ class Run:
 
 
 @contextmanager
-def running(command: list[str], chosen: Mapping[str, str]) -> Iterator[Run]:
+def run_make(command: list[str], chosen: Mapping[str, str]) -> Iterator[Run]:
     """Yield the command in a process group of its own, until it answers, and until its end."""
     need("the embedded cloud")
     log = Path(chosen["LOCAL_DIR"]).with_suffix(".log")
@@ -79,7 +79,7 @@ def running(command: list[str], chosen: Mapping[str, str]) -> Iterator[Run]:
 
 def make_run(chosen: Mapping[str, str]) -> AbstractContextManager[Run]:
     need("the environment of make")
-    return running(["make", "run"], chosen)
+    return run_make(["make", "run"], chosen)
 
 
 @pytest.fixture(scope="module")
@@ -115,10 +115,10 @@ def test_it_prints_the_base_url_the_key_and_a_curl_line(first: Run) -> None:
 @pytest.mark.needs("curl")
 def test_the_curl_line_works_as_it_is_printed(first: Run) -> None:
     line = next(line for line in first.log.read_text().splitlines() if "curl" in line)
-    done = subprocess.run(line, shell=True, cwd=ROOT, capture_output=True, text=True, timeout=30)
-    listed = json.loads(done.stdout)
-    key = listed["keys"][0]
-    assert listed == {
+    process = subprocess.run(line, shell=True, cwd=ROOT, capture_output=True, text=True, timeout=30)
+    page = json.loads(process.stdout)
+    key = page["keys"][0]
+    assert page == {
         "keys": [
             {
                 "id": key_in(first.token),
@@ -137,32 +137,32 @@ def test_the_curl_line_works_as_it_is_printed(first: Run) -> None:
 
 
 def test_what_it_keeps_is_for_its_owners_eyes_only(first: Run) -> None:
-    kept = [first.local, *first.local.rglob("*")]
-    assert {oct(path.stat().st_mode & 0o777) for path in kept if path.is_dir()} == {"0o700"}
-    assert {oct(path.stat().st_mode & 0o777) for path in kept if path.is_file()} == {"0o600"}
+    paths = [first.local, *first.local.rglob("*")]
+    assert {oct(path.stat().st_mode & 0o777) for path in paths if path.is_dir()} == {"0o700"}
+    assert {oct(path.stat().st_mode & 0o777) for path in paths if path.is_file()} == {"0o600"}
 
 
 def test_plain_chalice_local_works_on_the_embedded_cloud(served: Served, tmp_path: Path) -> None:
     script = '. "$LOCAL_DIR/cloud.env" && exec "$CHALICE" local --no-autoreload --port "$PORT" --stage local'
     chosen = {**settings(tmp_path / "local"), "CHALICE": str(Path(sys.executable).with_name("chalice"))}
     shutil.copytree(served.local, tmp_path / "local", ignore=shutil.ignore_patterns("cloud"))
-    with running(["/bin/sh", "-c", script], chosen) as run:
+    with run_make(["/bin/sh", "-c", script], chosen) as run:
         client = Client(Http(run.base_url)).with_token(served.token)
-        made = client.create("/api_keys", {"description": "by chalice local"})
-        assert served.client().get(f"/api_keys/{made['id']}").json == {
-            **made,
-            "uri": f"{served.base_url}/api_keys/{made['id']}",
+        key = client.create("/api_keys", {"description": "by chalice local"})
+        assert served.client().get(f"/api_keys/{key['id']}").json == {
+            **key,
+            "uri": f"{served.base_url}/api_keys/{key['id']}",
             "token": None,
         }
-        assert client.delete(f"/api_keys/{made['id']}").status == 204
-        assert client.get(f"/api_keys/{made['id']}").status == 404
+        assert client.delete(f"/api_keys/{key['id']}").status == 204
+        assert client.get(f"/api_keys/{key['id']}").status == 404
 
 
 def test_plain_chalice_local_without_an_environment_says_what_it_lacks(tmp_path: Path) -> None:
     chosen = settings(tmp_path / "local")
     chalice = [str(Path(sys.executable).with_name("chalice")), "local", "--no-autoreload", "--port", chosen["PORT"]]
     bare = ["env", "-i", f"HOME={tmp_path}", f"PATH={os.environ['PATH']}"]
-    with running([*bare, *chalice, "--stage", "local"], chosen) as run:
+    with run_make([*bare, *chalice, "--stage", "local"], chosen) as run:
         client = Client(Http(run.base_url)).with_token("2TfXCSmBHSvnQdwvT1fBtQ1mFEY_H5clykgfy6vopBbh1NZfj2QoPedjubSj")
         lacks = "no region is set: set AWS_DEFAULT_REGION"
         sentence = f"The service is not set up: {lacks}. docs/guide.md describes how."
@@ -182,9 +182,9 @@ def test_a_folder_in_use_is_neither_served_twice_nor_reset(first: Run) -> None:
     other_ports = {**first.settings, "PORT": str(free_port()), "CLOUD_PORT": str(free_port())}
     second = [sys.executable, "-m", "infra.local.run"]
     for command, status, chosen in ((second, 1, other_ports), (["make", "-s", "reset"], 2, first.settings)):
-        done = subprocess.run(command, cwd=ROOT, env=environment(chosen), capture_output=True, text=True, timeout=30)
-        assert (done.returncode, done.stdout) == (status, "")
-        assert done.stderr.startswith(sentence)
+        process = subprocess.run(command, cwd=ROOT, env=environment(chosen), capture_output=True, text=True, timeout=30)
+        assert (process.returncode, process.stdout) == (status, "")
+        assert process.stderr.startswith(sentence)
     assert first.client().get("/api_keys").status == 200
 
 
@@ -193,10 +193,10 @@ def test_what_was_created_outlives_a_killed_run_and_ctrl_c_until_it_is_reset(fir
     first.process.kill()  # make, not what it started: that ends by itself, and the next start waits for it
     first.process.wait(timeout=30)
     chosen = {**first.settings, "PORT": str(free_port()), "CLOUD_PORT": str(free_port())}
-    with running(["sh", "-c", '. "$LOCAL_DIR/cloud.env" && exec make run'], chosen) as run:  # of the cloud that ended
+    with run_make(["sh", "-c", '. "$LOCAL_DIR/cloud.env" && exec make run'], chosen) as run:  # of the cloud that ended
         assert f"API key   {first.token}\n" in run.log.read_text()
-        kept = run.client().get(f"{AUTHORITIES}/{authority['id']}").json
-        assert kept == authority | {"uri": f"{run.base_url}{AUTHORITIES}/{authority['id']}"}
+        stored_authority = run.client().get(f"{AUTHORITIES}/{authority['id']}").json
+        assert stored_authority == authority | {"uri": f"{run.base_url}{AUTHORITIES}/{authority['id']}"}
         request = {"ssh_certificate_authority_id": authority["id"], "public_key": KEY}
         assert signer(run.client().create(CERTIFICATES, request)["certificate"]) == authority["public_key"]
         run.interrupt()
@@ -219,5 +219,5 @@ def signer(certificate: str) -> str:
 def reset(folder: Path, **chosen: str) -> None:
     """`make reset` in a folder where the developer's own state is not."""
     command = ["make", "-f", str(ROOT / "Makefile"), "reset"]
-    done = subprocess.run(command, cwd=folder, env=environment(chosen), capture_output=True, text=True, timeout=30)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    process = subprocess.run(command, cwd=folder, env=environment(chosen), capture_output=True, text=True, timeout=30)
+    assert (process.returncode, process.stdout, process.stderr) == (0, "", "")

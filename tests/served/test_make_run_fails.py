@@ -18,8 +18,8 @@ from tests.served.commands import run, settings
 def test_a_taken_port_is_named_with_the_setting_that_chooses_another(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
-        said = run({**settings(tmp_path / "local"), "PORT": port})
-    assert said == (1, "", f"Port {port} cannot be used (Address already in use): choose another with PORT=….\n")
+        outcome = run({**settings(tmp_path / "local"), "PORT": port})
+    assert outcome == (1, "", f"Port {port} cannot be used (Address already in use): choose another with PORT=….\n")
 
 
 def as_of_1_x(read: dict[str, Any]) -> dict[str, Any]:
@@ -64,10 +64,13 @@ def test_a_broken_state_file_is_named_and_left_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_cloud_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
-    port, own = free_port(), f"http://127.0.0.1:{free_port()}"
-    sourced = {"AWS_ENDPOINT_URL": own, "EMBEDDED_CLOUD_URL": own}  # an earlier make run's, which name no other cloud
-    said = run({**settings(tmp_path / "local"), **sourced, "LOCALSTACK_HOST": f"127.0.0.1:{port}"})
-    assert said == (
+    port, cloud_url = free_port(), f"http://127.0.0.1:{free_port()}"
+    sourced = {
+        "AWS_ENDPOINT_URL": cloud_url,
+        "EMBEDDED_CLOUD_URL": cloud_url,
+    }  # an earlier make run's, which name no other cloud
+    outcome = run({**settings(tmp_path / "local"), **sourced, "LOCALSTACK_HOST": f"127.0.0.1:{port}"})
+    assert outcome == (
         1,
         "",
         f"The emulated cloud at http://127.0.0.1:{port} cannot be used (EndpointConnectionError):"
@@ -77,8 +80,8 @@ def test_a_cloud_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
 
 def test_a_cloud_of_another_folder_is_named(tmp_path: Path, served: Served) -> None:
     url = served.cloud["AWS_ENDPOINT_URL"]
-    said = run({**settings(tmp_path / "local"), **cloud.settings(url)})
-    assert said == (
+    outcome = run({**settings(tmp_path / "local"), **cloud.settings(url)})
+    assert outcome == (
         1,
         "",
         f"The emulated cloud at {url} cannot be used (UnrecognizedClientException):"
@@ -115,9 +118,9 @@ def python(project: Path, folder: str, script: str) -> str:
 
 
 def test_a_machine_without_python_is_told_what_is_needed(project: Path) -> None:
-    status, told, err = make(project, "run", PATH=str(project / "no-programs"))
+    status, output, err = make(project, "run", PATH=str(project / "no-programs"))
     sentence = "Python 3.11 or newer, with venv, is needed: install it, or name it with PYTHON=…"
-    assert (status, told, err.splitlines()[0]) == (2, "", sentence)
+    assert (status, output, err.splitlines()[0]) == (2, "", sentence)
 
 
 def test_virtual_environments_of_another_python_are_named(project: Path) -> None:

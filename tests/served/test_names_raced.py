@@ -44,10 +44,10 @@ for line in sys.stdin:
 @pytest.fixture(scope="module")
 def racers(served: Served) -> list[Client]:
     environment = {**os.environ, **served.cloud}
-    made = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", FOUNDING], cwd=ROOT, env=environment, check=True, capture_output=True, text=True
     )
-    lines = [line.split() for line in made.stdout.splitlines()]
+    lines = [line.split() for line in process.stdout.splitlines()]
     return [Client(Http(served.base_url), account=account).with_token(token) for account, token in lines]
 
 
@@ -76,11 +76,11 @@ def opener(served: Served) -> Iterator[Callable[[str, str], bool]]:
 def test_one_of_sixteen_has_the_name_and_fifteen_are_told(
     racers: list[Client], opener: Callable[[str, str], bool]
 ) -> None:
-    def attempt(place: int, name: str) -> bool:
-        client = racers[place]
-        if place == 0:
+    def attempt(index: int, name: str) -> bool:
+        client = racers[index]
+        if index == 0:
             return opener(client.account, name)
-        if place % 2:
+        if index % 2:
             answer = client.post("/reserved_domains", {"domain": name})
         else:
             answer = client.post("/edges/https", {"hostports": [f"x.{name}:443"]})
@@ -90,7 +90,7 @@ def test_one_of_sixteen_has_the_name_and_fifteen_are_told(
     winners = set()
     for _ in range(ROUNDS):
         name = f"n{ids.strip_prefix(ids.new('n')).lower()}.{D}"
-        had = at_once([partial(attempt, place, name) for place in range(ACCOUNTS)])
-        assert had.count(True) == 1, json.dumps(had)
-        winners.add(had.index(True))
+        successes = at_once([partial(attempt, index, name) for index in range(ACCOUNTS)])
+        assert successes.count(True) == 1, json.dumps(successes)
+        winners.add(successes.index(True))
     assert len(winners) > 1  # or it was no race

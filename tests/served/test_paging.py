@@ -19,8 +19,8 @@ def shelf(served: Served) -> tuple[Client, list[Any]]:
     """Return an account with so many resources that nobody changes, the newest first."""
     client = served.newcomer().client()
     with ThreadPoolExecutor(8) as threads:
-        made = list(threads.map(lambda number: client.create(PATH, {"metadata": str(number)}), range(COUNT)))
-    return client, sorted(made, key=lambda entry: str(entry["id"]), reverse=True)
+        resources = list(threads.map(lambda number: client.create(PATH, {"metadata": str(number)}), range(COUNT)))
+    return client, sorted(resources, key=lambda entry: str(entry["id"]), reverse=True)
 
 
 @pytest.mark.parametrize("limit", [7, 100])
@@ -51,29 +51,29 @@ def test_a_walk_meets_what_stays_once_while_others_come_and_go(shelf: tuple[Clie
 
     def come_and_go() -> int:
         for number in count():
-            made = client.create(PATH, {})
-            assert client.delete(f"{PATH}/{made['id']}").status == 204
+            resource = client.create(PATH, {})
+            assert client.delete(f"{PATH}/{resource['id']}").status == 204
             if walked.wait(0.02):
                 return number + 1
         raise AssertionError
 
     with ThreadPoolExecutor(1) as threads:
-        others = threads.submit(come_and_go)
-        seen = [entry["id"] for entry in client.all(PATH, ITEMS, limit)]
+        churn = threads.submit(come_and_go)
+        listed_ids = [entry["id"] for entry in client.all(PATH, ITEMS, limit)]
         walked.set()
-        assert others.result() > 0
-    assert seen == sorted(set(seen), reverse=True)
-    assert [id for id in seen if id in staying] == [entry["id"] for entry in entries]
+        assert churn.result() > 0
+    assert listed_ids == sorted(set(listed_ids), reverse=True)
+    assert [id for id in listed_ids if id in staying] == [entry["id"] for entry in entries]
 
 
 def test_a_walk_goes_on_where_the_entry_it_stopped_at_is_deleted(served: Served) -> None:
     newcomer = served.newcomer().client()
-    made = [newcomer.create(PATH, {})["id"] for _ in range(12)]
-    seen = []
+    resource_ids = [newcomer.create(PATH, {})["id"] for _ in range(12)]
+    listed_ids = []
     uri = f"{PATH}?limit=2"
     while uri:
         page = newcomer.get(uri).json
-        seen += [entry["id"] for entry in page[ITEMS]]
+        listed_ids += [entry["id"] for entry in page[ITEMS]]
         uri = (page["next_page_uri"] or "").removeprefix(newcomer.transport.base_url)
-        assert newcomer.delete(f"{PATH}/{seen[-1]}").status == 204
-    assert seen == made[::-1]
+        assert newcomer.delete(f"{PATH}/{listed_ids[-1]}").status == 204
+    assert listed_ids == resource_ids[::-1]

@@ -24,7 +24,7 @@ CREDENTIALS = "/ssh_credentials"
 Request = Callable[[Client, str], tuple[str, dict[str, Any]]]
 
 
-def certifying(authority: str) -> dict[str, str]:
+def build_request(authority: str) -> dict[str, str]:
     return {"ssh_certificate_authority_id": authority, "public_key": public_key()}
 
 
@@ -34,7 +34,7 @@ ONCE: dict[str, Request] = {
     "revoke a key": lambda _, id: (f"{AUTHORITIES}/{id}/revocations", {"public_key": public_key()}),
     "revoke a certificate": lambda client, id: (
         f"{AUTHORITIES}/{id}/revocations",
-        {"ssh_user_certificate_id": client.create(USERS, certifying(id))["id"]},
+        {"ssh_user_certificate_id": client.create(USERS, build_request(id))["id"]},
     ),
     "make a credential": lambda _, __: (CREDENTIALS, {"public_key": public_key()}),
 }
@@ -51,10 +51,10 @@ def test_a_request_with_an_idempotency_key_is_done_once(http: Client, request_of
 
         answers = at_once([send] * TIMES)
         assert {answer.status for answer in answers} <= {201, 503}
-        made = [answer.json for answer in answers if answer.status == 201]
-        assert made == [made[0]] * len(made)
+        bodies = [answer.json for answer in answers if answer.status == 201]
+        assert bodies == [bodies[0]] * len(bodies)
         assert all("retry-after" in answer.headers for answer in answers if answer.status == 503)
-        assert send().json == made[0]
+        assert send().json == bodies[0]
 
 
 def anywhere() -> str:
@@ -67,18 +67,18 @@ def module(number: int) -> dict[str, Any]:
 
 
 def test_of_many_changes_under_one_tag_one_is_done(http: Client) -> None:
-    made = http.post(BACKENDS, {})
-    address, tag = f"{BACKENDS}/{made.json['id']}", made.headers["etag"]
-    answered = statuses(8, lambda it: http.send("PATCH", address, {"description": f"{it}"}, If_Match=tag))
-    assert answered == [200] + [412] * 7
+    creation = http.post(BACKENDS, {})
+    address, tag = f"{BACKENDS}/{creation.json['id']}", creation.headers["etag"]
+    codes = statuses(8, lambda number: http.send("PATCH", address, {"description": f"{number}"}, If_Match=tag))
+    assert codes == [200] + [412] * 7
 
 
 @pytest.mark.parametrize("condition", ["If_Match", "If_None_Match"])
 def test_of_many_modules_put_under_one_condition_one_is_stored(http: Client, condition: str) -> None:
     address = anywhere()
     value = "*" if condition == "If_None_Match" else http.put(address, module(8)).headers["etag"]
-    answered = statuses(8, lambda it: http.send("PUT", address, module(it), **{condition: value}))
-    assert answered == [200] + [412] * 7
+    codes = statuses(8, lambda number: http.send("PUT", address, module(number), **{condition: value}))
+    assert codes == [200] + [412] * 7
 
 
 def test_a_recreated_module_is_not_overwritten_under_an_earlier_tag(http: Client) -> None:
@@ -93,49 +93,55 @@ def test_a_recreated_module_is_not_overwritten_under_an_earlier_tag(http: Client
             return http.put(address, module(2))
 
         assert {*statuses(8, act)} <= {200, 412}
-        assert [it["id"] for it in http.get(address).json["certificate_authorities"]] == [f"ca_{2:027}"]
+        assert [authority["id"] for authority in http.get(address).json["certificate_authorities"]] == [f"ca_{2:027}"]
 
 
 def test_changes_of_different_fields_are_both_kept(http: Client) -> None:
-    one = f"{BACKENDS}/{http.create(BACKENDS, {})['id']}"
+    address = f"{BACKENDS}/{http.create(BACKENDS, {})['id']}"
     for number in range(20):
         fields = ({"description": f"{number}"}, {"metadata": f"{number}"})
-        assert {it.status for it in at_once([partial(http.patch, one, it) for it in fields])} == {200}
-        assert http.get(one).json.items() >= (fields[0] | fields[1]).items()
+        assert {answer.status for answer in at_once([partial(http.patch, address, change) for change in fields])} == {
+            200
+        }
+        assert http.get(address).json.items() >= (fields[0] | fields[1]).items()
 
 
 @pytest.mark.parametrize("path", [BACKENDS, USERS])  # a certificate is also revoked
 def test_of_many_deletions_one_is_done(http: Client, path: str) -> None:
-    body = certifying(http.create(AUTHORITIES, {})["id"]) if path == USERS else {}
+    body = build_request(http.create(AUTHORITIES, {})["id"]) if path == USERS else {}
     for _ in range(2):
-        one = f"{path}/{http.create(path, body)['id']}"
-        answers = at_once([partial(http.delete, one)] * TIMES)
+        address = f"{path}/{http.create(path, body)['id']}"
+        answers = at_once([partial(http.delete, address)] * TIMES)
         assert sorted(answer.status for answer in answers) == [204] + [404] * (TIMES - 1)
         for answer in answers:
             if answer.status == 404:
                 assert answer.json == refusal(answer)
                 assert answer.json["error_code"] == "not_found"
-        assert http.get(one).status == 404
+        assert http.get(address).status == 404
 
 
 def test_a_change_does_not_recreate_a_deleted_resource(http: Client) -> None:
     for _ in range(TIMES):
-        one = f"/api_keys/{http.create('/api_keys', {})['id']}"
-        delete, change = at_once([partial(http.delete, one), partial(http.patch, one, {"metadata": "x"})])
-        assert (delete.status, change.status in (200, 404), http.get(one).status) == (204, True, 404)
+        address = f"/api_keys/{http.create('/api_keys', {})['id']}"
+        delete, change = at_once([partial(http.delete, address), partial(http.patch, address, {"metadata": "x"})])
+        assert (delete.status, change.status in (200, 404), http.get(address).status) == (204, True, 404)
 
 
 def test_of_many_credentials_with_one_key_one_is_made(http: Client) -> None:
     key, rule = public_key(), {"public_key": "must be a value that no other resource uses"}
     answers = at_once([partial(http.post, CREDENTIALS, {"public_key": f"{key} {i}"}) for i in range(TIMES)])
-    [created] = [answer.json for answer in answers if answer.status == 201]
+    [new_credential] = [answer.json for answer in answers if answer.status == 201]
     for answer in answers:
         if answer.status == 503:  # it met the winner in the store
             assert answer.headers["retry-after"] == "1"
         elif answer.status != 201:
             assert_refused(answer, 409, "conflict", "'public_key' is in use already.", rule)
-    stored = [one for one in http.all(CREDENTIALS, "ssh_credentials") if one["public_key"].startswith(key)]
-    assert stored == [created]
+    credentials = [
+        credential
+        for credential in http.all(CREDENTIALS, "ssh_credentials")
+        if credential["public_key"].startswith(key)
+    ]
+    assert credentials == [new_credential]
 
 
 def test_changes_of_a_credential_are_all_kept_and_a_gateway_reads_the_same_rules(http: Client, served: Served) -> None:
@@ -146,9 +152,9 @@ def test_changes_of_a_credential_are_all_kept_and_a_gateway_reads_the_same_rules
     answers = at_once([partial(http.patch, uri, change) for change in changes])
     assert {answer.status for answer in answers} <= {200, 503}
     last = http.get(uri).json
-    done = [change for change, answer in zip(changes, answers, strict=True) if answer.status == 200]
+    successes = [change for change, answer in zip(changes, answers, strict=True) if answer.status == 200]
     for field in ("acl", "description", "metadata"):
-        assert last[field] in [change[field] for change in done if field in change]
+        assert last[field] in [change[field] for change in successes if field in change]
     assert json.loads(run(served, FIND, public_keys.fingerprint(key)))["acl"] == last["acl"]
 
 
@@ -176,9 +182,9 @@ def run(served: Served, program: str, *arguments: str) -> str:
 def test_of_two_admins_who_switch_each_other_off_one_stays(served: Served) -> None:
     for line in run(served, TWO_ADMINS).splitlines():
         first, token, second, other_token = line.split()
-        admins = [Client(Http(served.base_url)).with_token(it) for it in (token, other_token)]
+        admins = [Client(Http(served.base_url)).with_token(admin_token) for admin_token in (token, other_token)]
         users = (second, first)
-        switch = [partial(admins[it].patch, f"/users/{users[it]}", {"active": False}) for it in (0, 1)]
+        switch = [partial(admins[index].patch, f"/users/{users[index]}", {"active": False}) for index in (0, 1)]
         lowest, highest = sorted(answer.status for answer in at_once(switch))
         assert (lowest, highest in (401, 409, 503)) == (200, True)  # before or after the other one, or while
         (stays,) = [client for client in admins if client.get("/users").status == 200]

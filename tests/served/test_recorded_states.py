@@ -27,6 +27,6 @@ def test_the_state_of_an_earlier_version_is_served_whole(commit: str, tmp_path: 
             now = {path: client.get(path).json for path in then}
             assert {path: {name: now[path].get(name) for name in body} for path, body in then.items()} == then
             (authority,) = [path for path in then if path.startswith(f"{AUTHORITIES}/")]
-            asked = {"ssh_certificate_authority_id": now[authority]["id"], "public_key": KEY}
-            client.create("/ssh_user_certificates", asked)  # with the private key that the state's KMS key sealed
+            fields = {"ssh_certificate_authority_id": now[authority]["id"], "public_key": KEY}
+            client.create("/ssh_user_certificates", fields)  # with the private key that the state's KMS key sealed
             client.create("/reserved_domains", BODIES["/reserved_domains"](client))

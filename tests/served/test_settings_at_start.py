@@ -20,12 +20,12 @@ def test_other_settings_are_said_at_the_start_and_names_answer_503(tmp_path: Pat
     process, api = serve(local, TCP_PORTS="20000-20001")
     try:
         assert f"Names cannot be reserved or changed. {sentence}" in api.log.read_text()
-        refused = api.client().post("/edges/https", {"hostports": ["b.tunnels.localhost:443"]})
-        assert (refused.status, sentence in refused.json["msg"]) == (503, True)
+        refusal = api.client().post("/edges/https", {"hostports": ["b.tunnels.localhost:443"]})
+        assert (refusal.status, sentence in refusal.json["msg"]) == (503, True)
         assert api.client().post("/edges/https", {"hostports": ["b.example.com:443"]}).status == 201
         lines = [json.loads(line) for line in api.log.read_text().splitlines() if line.startswith("{")]
-        (said,) = [line for line in lines if line.get("event") == "settings_differ"]
-        assert (said["level"], sentence in said["msg"]) == ("WARNING", True)
+        (log_line,) = [line for line in lines if line.get("event") == "settings_differ"]
+        assert (log_line["level"], sentence in log_line["msg"]) == ("WARNING", True)
     finally:
         process.terminate()
         process.wait(timeout=30)

@@ -29,8 +29,8 @@ class Server:
     fetched: dict[bytes, set[int]] = field(default_factory=dict)
 
     def fetch(self, path: str, acknowledged: set[int]) -> None:
-        sent = {"Accept": "application/octet-stream", "If_None_Match": self.etag}
-        answer = self.client.send("GET", path, **sent)
+        headers = {"Accept": "application/octet-stream", "If_None_Match": self.etag}
+        answer = self.client.send("GET", path, **headers)
         assert answer.status in (200, 304), answer.text
         if answer.status == 200:
             self.etag, self.krl = answer.headers["etag"], answer.content
@@ -50,7 +50,7 @@ def test_each_list_that_is_fetched_meanwhile_holds_all_that_was_acknowledged_bef
 ) -> None:
     authority = clients[0].create(AUTHORITIES, {})["id"]
     path, acknowledged = f"{AUTHORITIES}/{authority}", set[int]()
-    asked = {"ssh_certificate_authority_id": authority, "public_key": samples.public_key()}
+    body = {"ssh_certificate_authority_id": authority, "public_key": samples.public_key()}
 
     def revoke(number: int) -> Server:
         server = Server(clients[number])
@@ -58,7 +58,7 @@ def test_each_list_that_is_fetched_meanwhile_holds_all_that_was_acknowledged_bef
         server.client.create(f"{path}/revocations", {"serial": str(serial)})
         acknowledged.add(serial)
         server.fetch(f"{path}/krl", set(acknowledged))
-        certificate = server.client.create(USERS, asked)
+        certificate = server.client.create(USERS, body)
         assert server.client.delete(f"{USERS}/{certificate['id']}").status == 204
         acknowledged.add(Certificate.of(certificate["certificate"]).serial)
         server.fetch(f"{path}/krl", set(acknowledged))
@@ -75,7 +75,7 @@ def test_each_list_that_is_fetched_meanwhile_holds_all_that_was_acknowledged_bef
 def test_a_request_that_begins_after_a_policy_was_put_obeys_it(clients: list[Client]) -> None:
     admin, *signers = clients
     authority, put = admin.create(AUTHORITIES, {})["id"], Event()
-    asked = {"ssh_certificate_authority_id": authority, "public_key": samples.public_key(), "principals": ["root"]}
+    body = {"ssh_certificate_authority_id": authority, "public_key": samples.public_key(), "principals": ["root"]}
 
     def sign(client: Client) -> Iterator[tuple[bool, int]]:
         """Yield whether the policy was there when a request began, and the status of its answer."""
@@ -83,7 +83,7 @@ def test_a_request_that_begins_after_a_policy_was_put_obeys_it(clients: list[Cli
         obeyed = 0
         while obeyed < 3 and time.monotonic() < until:
             was_put = put.is_set()
-            status = client.post(USERS, asked).status
+            status = client.post(USERS, body).status
             obeyed += was_put
             yield was_put, status
 
@@ -93,9 +93,9 @@ def test_a_request_that_begins_after_a_policy_was_put_obeys_it(clients: list[Cli
         put.set()
 
     with ThreadPoolExecutor(CLIENTS) as threads:
-        changed = threads.submit(change)
-        done = [answer for answers in threads.map(lambda it: list(sign(it)), signers) for answer in answers]
-        changed.result()
-    assert {status for was_put, status in done if was_put} == {400}
-    assert {status for was_put, status in done if not was_put} <= {201, 400}
-    assert (False, 201) in done
+        future = threads.submit(change)
+        outcomes = [answer for answers in threads.map(lambda signer: list(sign(signer)), signers) for answer in answers]
+        future.result()
+    assert {status for was_put, status in outcomes if was_put} == {400}
+    assert {status for was_put, status in outcomes if not was_put} <= {201, 400}
+    assert (False, 201) in outcomes

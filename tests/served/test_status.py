@@ -43,11 +43,11 @@ def test_a_pipeline_waits_until_its_change_is_live(served: Served, tmp_path: Pat
     )
     try:
         assert pipeline.stdout
-        told = [json.loads(pipeline.stdout.readline())]
+        statuses = [json.loads(pipeline.stdout.readline())]
         store_trial(served, account, edge, 2)
-        told += map(json.loads, pipeline.communicate(timeout=20)[0].splitlines())
+        statuses += map(json.loads, pipeline.communicate(timeout=20)[0].splitlines())
     finally:
         pipeline.kill()
-    assert [(it["state"], it["revision"]) for it in told] == [("waiting", 1), ("live", 2)]
+    assert [(status["state"], status["revision"]) for status in statuses] == [("waiting", 1), ("live", 2)]
     assert pipeline.returncode == 0
     assert list(tmp_path.iterdir()) == []

@@ -37,7 +37,7 @@ def module_for(target: str) -> tuple[str, dict[str, Any]]:
     return "backend", {"backend_id": id}
 
 
-def attaching(target: str, edges: list[str]) -> list[Request]:
+def build_attachments(target: str, edges: list[str]) -> list[Request]:
     """As many requests as there are edges that have something refer to the target, in four ways."""
     name, module = module_for(target)
     ways: list[Request] = [("PUT", f"{edge}/{name}", module) for edge in edges]
@@ -52,47 +52,49 @@ def send_at_once(client: Client, requests: list[Request]) -> Answered:
     return list(zip(requests, at_once([partial(client.send, *request) for request in requests]), strict=True))
 
 
-def holders(client: Client, target: str, attached: Answered) -> set[str]:
+def find_referrers(client: Client, target: str, attached: Answered) -> set[str]:
     """Return the paths of what refers to the target, of all that was answered with success."""
     name, _ = module_for(target)
     won = [(request, answer.json) for request, answer in attached if answer.status in (200, 201)]
     paths = {path for (method, path, _), _ in won if method == "PUT"}
-    made = [body["uri"].removeprefix(client.transport.base_url) for (method, _, _), body in won if method != "PUT"]
-    return paths | {f"{path}/{name}" if path.startswith(EDGES) else path for path in made}
+    created_paths = [
+        body["uri"].removeprefix(client.transport.base_url) for (method, _, _), body in won if method != "PUT"
+    ]
+    return paths | {f"{path}/{name}" if path.startswith(EDGES) else path for path in created_paths}
 
 
 def check(client: Client, target: str, attached: Answered, deleted: Answered) -> None:
     """Assert that a round ended with the target gone, or pointed at and refused to go for those who do."""
-    gone = [answer for _, answer in deleted if answer.status == 204]
-    referring = holders(client, target, attached)
-    assert client.get(target).status == (404 if gone else 200)
-    assert len(gone) <= 1
-    assert not (gone and referring)
+    deletions = [answer for _, answer in deleted if answer.status == 204]
+    referring = find_referrers(client, target, attached)
+    assert client.get(target).status == (404 if deletions else 200)
+    assert len(deletions) <= 1
+    assert not (deletions and referring)
     for _, answer in attached:
         assert answer.status in (200, 201, 503) or answer.json["error_code"] == "unknown_reference", answer.text
     for _, answer in deleted:
         assert answer.status in (204, 404, 409, 503), answer.text
         if answer.status == 409:
-            named = {value for key, value in answer.json["details"].items() if key.startswith("used_by.")}
-            assert named
-            assert named <= referring
+            referrers = {value for key, value in answer.json["details"].items() if key.startswith("used_by.")}
+            assert referrers
+            assert referrers <= referring
     assert all("retry-after" in answer.headers for _, answer in (*attached, *deleted) if answer.status == 503)
 
 
 def check_deleted(client: Client, edge: str, routed: Answered, deleted: Answered) -> None:
     """Assert that an edge is gone with its routes, or there with all of them."""
-    created = [answer.json["id"] for _, answer in routed if answer.status == 201]
+    route_ids = [answer.json["id"] for _, answer in routed if answer.status == 201]
     statuses = Counter(answer.status for _, answer in deleted)
     assert statuses.keys() <= {204, 404, 503}
     assert statuses[204] <= 1
     assert all(answer.status in (201, 404, 503) for _, answer in routed)
-    routes = [client.get(f"{edge}/routes/{id}").status for id in created]
+    routes = [client.get(f"{edge}/routes/{id}").status for id in route_ids]
     if statuses[204]:
         assert client.get(edge).status == 404
-        assert routes == [404] * len(created)
+        assert routes == [404] * len(route_ids)
     else:
-        listed = {route["id"] for route in client.get(edge).json["routes"]}
-        assert listed == {id for id, status in zip(created, routes, strict=True) if status == 200}
+        listed_ids = {route["id"] for route in client.get(edge).json["routes"]}
+        assert listed_ids == {id for id, status in zip(route_ids, routes, strict=True) if status == 200}
 
 
 def named_anywhere(client: Client) -> set[str]:
@@ -113,7 +115,7 @@ def test_attaching_and_deleting_in_a_race_leaves_nothing_that_points_at_nothing(
         path, body = (AUTHORITIES, authority) if number % 4 == 3 else (BACKENDS, {})
         target = f"{path}/{client.create(path, body)['id']}"
         deleters = 1 + number % 3
-        requests = attaching(target, edges[deleters:]) + [("DELETE", target, None)] * deleters
+        requests = build_attachments(target, edges[deleters:]) + [("DELETE", target, None)] * deleters
         answers = send_at_once(client, requests)
         check(client, target, answers[:-deleters], answers[-deleters:])
         outcomes += Counter((method, answer.status) for (method, _, _), answer in answers)
@@ -130,7 +132,7 @@ def test_creating_routes_and_deleting_their_edge_in_a_race_leaves_no_route_witho
     for number in range(ROUNDS // 4):
         edge = f"/edges/https/{client.create('/edges/https', {})['id']}"
         deleters = 1 + number % 3
-        bodies = [{"match_type": "exact_path", "match": f"/{place}"} for place in range(CLIENTS - deleters)]
+        bodies = [{"match_type": "exact_path", "match": f"/{number}"} for number in range(CLIENTS - deleters)]
         requests: list[Request] = [("POST", f"{edge}/routes", route) for route in bodies]
         answers = send_at_once(client, requests + [("DELETE", edge, None)] * deleters)
         check_deleted(client, edge, answers[:-deleters], answers[-deleters:])

@@ -19,14 +19,16 @@ class _Body:
 
 
 @contextmanager
-def answering(operation: str, body: dict[str, Any], times: int, status: int = 400) -> Iterator[list[str]]:
+def answer_operation(operation: str, body: dict[str, Any], times: int, status: int = 400) -> Iterator[list[str]]:
     """Answer an operation for DynamoDB, so many times, as if it had refused; what was asked."""
     calls: list[str] = []
 
     def answer(**_: object) -> AWSResponse | None:
         calls.append(operation)
-        refused = AWSResponse("", status, {"Content-Type": "application/x-amz-json-1.0"}, _Body(json.dumps(body)))
-        return refused if len(calls) <= times else None
+        error_response = AWSResponse(
+            "", status, {"Content-Type": "application/x-amz-json-1.0"}, _Body(json.dumps(body))
+        )
+        return error_response if len(calls) <= times else None
 
     events = aws.client("dynamodb").meta.events
     events.register_first(f"before-send.dynamodb.{operation}", answer)

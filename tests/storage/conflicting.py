@@ -26,38 +26,39 @@ class Conflicts:
     """The transactions in flight, and what was met: how often each item, without ids and digests in its scope."""
 
     def __init__(self) -> None:
-        self.met: Counter[str] = Counter()
-        self.done = 0
-        self._held: set[Key] = set()
+        self.conflict_counts: Counter[str] = Counter()
+        self.transaction_count = 0
+        self._busy_keys: set[Key] = set()
         self._lock, self._engine = threading.Lock(), threading.Lock()
-        self._own = threading.local()
+        self._thread_state = threading.local()
 
     def begin(self, params: Mapping[str, Any], **_: object) -> Answer | None:
         """Cancel a transaction that meets another, and let the engine have any other request alone."""
         keys = {_key(action) for action in json.loads(params["body"]).get("TransactItems", ())}
         with self._lock:
-            if meets := keys & self._held:
-                self.met.update(map(_name, meets))
-                return _cancelled([_key(it) in meets for it in json.loads(params["body"])["TransactItems"]])
-            self._held |= keys
+            if common_keys := keys & self._busy_keys:
+                self.conflict_counts.update(map(_name, common_keys))
+                return _build_cancellation(
+                    [_key(item) in common_keys for item in json.loads(params["body"])["TransactItems"]]
+                )
+            self._busy_keys |= keys
         if keys:
             time.sleep(_TAKES)
             with self._lock:
-                self._held -= keys
-                self.done += 1
-        self._own.has = (
-            self._engine.acquire()
-        )  # it takes long, and takes back what others do meanwhile where a transaction fails
+                self._busy_keys -= keys
+                self.transaction_count += 1
+        # A request takes long, and a failed transaction undoes what others did meanwhile.
+        self._thread_state.has_engine = self._engine.acquire()
         return None
 
     def end(self, **_: object) -> None:
-        had, self._own.has = getattr(self._own, "has", False), False
-        if had:  # it was not cancelled
+        has_engine, self._thread_state.has_engine = getattr(self._thread_state, "has_engine", False), False
+        if has_engine:  # it was not cancelled
             self._engine.release()
 
 
 @contextmanager
-def conflicting() -> Iterator[Conflicts]:
+def simulate_conflicts() -> Iterator[Conflicts]:
     """Have transactions conflict in this block; yield what they met."""
     conflicts, events = Conflicts(), aws.client("dynamodb").meta.events
     events.register_first("before-call.dynamodb", conflicts.begin)
@@ -79,8 +80,8 @@ def _name(key: Key) -> str:
     return f"{key[0].partition('#')[2] or key[0]} {key[1].partition('_')[0]}"
 
 
-def _cancelled(meets: list[bool]) -> Answer:
+def _build_cancellation(meets: list[bool]) -> Answer:
     reasons = [{"Code": "TransactionConflict" if met else "None"} for met in meets]
     error = {"Code": "TransactionCanceledException", "Message": ""}
-    said = {"Error": error, "CancellationReasons": reasons, "ResponseMetadata": {}}
-    return AWSResponse("", 400, {}, None), said
+    details = {"Error": error, "CancellationReasons": reasons, "ResponseMetadata": {}}
+    return AWSResponse("", 400, {}, None), details

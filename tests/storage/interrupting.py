@@ -11,11 +11,11 @@ _TRANSACTION = "provide-client-params.dynamodb.TransactWriteItems"
 @contextmanager
 def before_transaction(number: int, act: Callable[[], object]) -> Iterator[None]:
     """Do something right before the transaction of that number in this block."""
-    asked = [0]
+    numbers = [0]
 
     def count(**_: object) -> None:
-        asked[0] += 1
-        if asked[0] == number:
+        numbers[0] += 1
+        if numbers[0] == number:
             act()
 
     events = aws.client("dynamodb").meta.events

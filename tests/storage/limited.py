@@ -17,7 +17,7 @@ UNITS = 1000  # that a partition key takes in a second
 
 
 @contextmanager
-def limited() -> Iterator[tuple[Counter[str], list[str]]]:
+def limit_units() -> Iterator[tuple[Counter[str], list[str]]]:
     """Turn each transaction away that would take a partition key, of the table or an index, above its units.
 
     Yield the units that were spent by key, all within one second, and the names of the keys for which it was done. What
@@ -31,9 +31,9 @@ def limited() -> Iterator[tuple[Counter[str], list[str]]]:
         hot = [{key for key, units in cost.items() if spent[key] + units > UNITS} for cost in costs]
         if any(hot):
             turned_away.extend(key for keys in hot for key in keys)
-            return _cancelled([{"Code": "ThrottlingError" if keys else "None"} for keys in hot])
-        for each in costs:
-            spent.update(each)
+            return _build_cancellation([{"Code": "ThrottlingError" if keys else "None"} for keys in hot])
+        for key_costs in costs:
+            spent.update(key_costs)
         return AWSResponse("http://localhost", 200, {}, io.BytesIO()), {"ResponseMetadata": {"HTTPStatusCode": 200}}
 
     events = aws.client("dynamodb").meta.events
@@ -44,7 +44,7 @@ def limited() -> Iterator[tuple[Counter[str], list[str]]]:
         events.unregister("before-call.dynamodb.TransactWriteItems", hold)
 
 
-def _cancelled(reasons: list[dict[str, str]]) -> Any:
+def _build_cancellation(reasons: list[dict[str, str]]) -> Any:
     return AWSResponse("http://localhost", 400, {}, io.BytesIO()), {
         "Error": {"Code": "TransactionCanceledException", "Message": ""},
         "ResponseMetadata": {"HTTPStatusCode": 400},

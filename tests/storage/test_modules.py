@@ -20,12 +20,12 @@ def put(id: str, name: str, value: dict[str, int]) -> int:
 
 
 def drop(id: str, name: str) -> None:
-    set_modules(id, lambda modules: {other: it for other, it in modules.items() if other != name})
+    set_modules(id, lambda modules: {other: module for other, module in modules.items() if other != name})
 
 
 def set_modules(id: str, edit: Any) -> int:
     before = table.read_any(SCOPE, id) or Item(SCOPE, id, {}, revision=0)
-    after = Change(trail.OPERATOR).rewrite(before, lambda it: replace(it, modules=edit(it.modules))).commit()
+    after = Change(trail.OPERATOR).rewrite(before, lambda item: replace(item, modules=edit(item.modules))).commit()
     assert after
     return after.revision
 
@@ -35,10 +35,10 @@ def test_the_last_part_of_an_item_that_was_never_made_takes_the_record_with_it()
     first = put(id, "one", {"a": 1})
     put(id, "other", {"b": 2})
     drop(id, "one")
-    stored = dynamodb.get(SCOPE, id)
-    assert stored
-    assert stored.pop("changed")
-    assert stored == {
+    record = dynamodb.get(SCOPE, id)
+    assert record
+    assert record.pop("changed")
+    assert record == {
         "scope": SCOPE,
         "id": id,
         "parts": {"other": {"b": 2}},
@@ -50,8 +50,8 @@ def test_the_last_part_of_an_item_that_was_never_made_takes_the_record_with_it()
 
 
 def test_an_item_that_was_made_outlives_its_parts() -> None:
-    made = Item(SCOPE, ids.new("edgtcp"), {"name": "it"})
-    records.create(made)
-    put(made.id, "one", {"a": 1})
-    drop(made.id, "one")
-    assert table.read(SCOPE, made.id) == replace(made, revision=3)
+    new_item = Item(SCOPE, ids.new("edgtcp"), {"name": "it"})
+    records.create(new_item)
+    put(new_item.id, "one", {"a": 1})
+    drop(new_item.id, "one")
+    assert table.read(SCOPE, new_item.id) == replace(new_item, revision=3)

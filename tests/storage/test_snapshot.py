@@ -66,17 +66,17 @@ def store() -> Iterator[tuple[str, dict[int, int]]]:
         server.server_close()
 
 
-def restored(how: str) -> tuple[list[list[Any]], dict[int, int]]:
+def run_restored(mode: str) -> tuple[list[list[Any]], dict[int, int]]:
     """Return what two processes of one snapshot say, and the requests over each connection."""
     with store() as (url, requests):
         environment = {**os.environ, "AWS_ENDPOINT_URL": url}
-        command = [sys.executable, "-W", "ignore", "-c", _SCRIPT, how]
+        command = [sys.executable, "-W", "ignore", "-c", _SCRIPT, mode]
         output = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True).stdout
         return [json.loads(line) for line in output.splitlines()], dict(requests)
 
 
 def test_restored_processes_have_ids_pauses_connections_and_counts_of_their_own() -> None:
-    ((first_id, first_random, *first), (second_id, second_random, *second)), requests = restored("renewed")
+    ((first_id, first_random, *first), (second_id, second_random, *second)), requests = run_restored("renewed")
     assert first_id != second_id
     assert first_random != second_random
     assert (first, second) == ([True], [True])
@@ -84,7 +84,7 @@ def test_restored_processes_have_ids_pauses_connections_and_counts_of_their_own(
 
 
 def test_without_the_renewal_they_would_share_pauses_connections_and_counts() -> None:
-    ((first_id, first_random, *first), (second_id, second_random, *second)), requests = restored("not renewed")
+    ((first_id, first_random, *first), (second_id, second_random, *second)), requests = run_restored("not renewed")
     assert first_id != second_id
     assert first_random == second_random
     assert (first, second) == ([False], [False])

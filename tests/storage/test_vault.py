@@ -19,80 +19,85 @@ def context() -> dict[str, str]:
 
 
 def test_what_is_sealed_opens_in_its_context() -> None:
-    where = context()
-    sealed = vault.seal(SECRET, where)
+    vault_context = context()
+    sealed = vault.seal(SECRET, vault_context)
     assert SECRET not in sealed
-    assert vault.unseal(sealed, where, bytes) == SECRET
-    assert vault.unseal(sealed, dict(reversed(where.items())), bytes) == SECRET
+    assert vault.unseal(sealed, vault_context, bytes) == SECRET
+    assert vault.unseal(sealed, dict(reversed(vault_context.items())), bytes) == SECRET
 
 
 def test_sealing_twice_gives_two_ciphertexts() -> None:
-    where = context()
-    assert vault.seal(SECRET, where) != vault.seal(SECRET, where)
+    vault_context = context()
+    assert vault.seal(SECRET, vault_context) != vault.seal(SECRET, vault_context)
 
 
 def test_4096_bytes_can_be_sealed() -> None:
-    where = context()
-    assert vault.unseal(vault.seal(b"k" * 4096, where), where, bytes) == b"k" * 4096
+    vault_context = context()
+    assert vault.unseal(vault.seal(b"k" * 4096, vault_context), vault_context, bytes) == b"k" * 4096
 
 
 @pytest.mark.parametrize("opened_before", [False, True])
 def test_it_opens_in_no_other_context(opened_before: bool) -> None:
-    where = context()
-    sealed = vault.seal(SECRET, where)
+    vault_context = context()
+    sealed = vault.seal(SECRET, vault_context)
     if opened_before:
-        vault.unseal(sealed, where, bytes)
-    for other in ({}, {"account": where["account"]}, {**where, "resource": ids.new("x")}, {**where, "more": ""}):
+        vault.unseal(sealed, vault_context, bytes)
+    for other in (
+        {},
+        {"account": vault_context["account"]},
+        {**vault_context, "resource": ids.new("x")},
+        {**vault_context, "more": ""},
+    ):
         with pytest.raises(ClientError, match="InvalidCiphertext"):
             vault.unseal(sealed, other, bytes)
 
 
 def test_a_second_key_opens_secrets_and_seals_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    where, kms = context(), aws.client("kms")
+    vault_context, kms = context(), aws.client("kms")
     other = kms.create_key()["KeyMetadata"]["Arn"]
-    sealed = vault.seal_again(vault.seal(SECRET, where), where, other)
+    sealed = vault.seal_again(vault.seal(SECRET, vault_context), vault_context, other)
     assert sealed is not None
-    assert vault.seal_again(sealed, where, other) is None
+    assert vault.seal_again(sealed, vault_context, other) is None
     with pytest.raises(aws.Misconfigured):
-        vault.unseal(sealed, where, bytes)
+        vault.unseal(sealed, vault_context, bytes)
     monkeypatch.setenv("SECOND_KEY_ID", other)
-    assert vault.unseal(sealed, where, bytes) == SECRET
+    assert vault.unseal(sealed, vault_context, bytes) == SECRET
     monkeypatch.setenv("KEY_ID", other)
     monkeypatch.setenv("SECOND_KEY_ID", "alias/tunnel-edge")
-    assert vault.unseal(vault.seal(SECRET, where), where, bytes) == SECRET
+    assert vault.unseal(vault.seal(SECRET, vault_context), vault_context, bytes) == SECRET
     with pytest.raises(ClientError, match="InvalidCiphertext"):
-        vault.unseal(sealed, {**where, "resource": "x"}, bytes)
+        vault.unseal(sealed, {**vault_context, "resource": "x"}, bytes)
 
 
 def test_what_was_tampered_with_does_not_open() -> None:
-    where = context()
-    sealed = vault.seal(SECRET, where)
-    vault.unseal(sealed, where, bytes)
-    for place in (40, len(sealed) // 2, len(sealed) - 1):
-        tampered = sealed[:place] + bytes([sealed[place] ^ 1]) + sealed[place + 1 :]
+    vault_context = context()
+    sealed = vault.seal(SECRET, vault_context)
+    vault.unseal(sealed, vault_context, bytes)
+    for position in (40, len(sealed) // 2, len(sealed) - 1):
+        tampered = sealed[:position] + bytes([sealed[position] ^ 1]) + sealed[position + 1 :]
         with pytest.raises(ClientError, match="InvalidCiphertext"):
-            vault.unseal(tampered, where, bytes)
+            vault.unseal(tampered, vault_context, bytes)
 
 
 def test_what_was_opened_is_remembered_as_what_was_read_in_it() -> None:
-    where, plaintexts = context(), []
+    vault_context, plaintexts = context(), []
 
     def read(plaintext: bytes) -> int:
         plaintexts.append(plaintext)
         return len(plaintext)
 
-    sealed = vault.seal(SECRET, where)
-    assert [vault.unseal(sealed, where, read) for _ in range(3)] == [len(SECRET)] * 3
+    sealed = vault.seal(SECRET, vault_context)
+    assert [vault.unseal(sealed, vault_context, read) for _ in range(3)] == [len(SECRET)] * 3
     assert plaintexts == [SECRET]
-    assert vault.unseal(sealed, where, bytes) == SECRET
+    assert vault.unseal(sealed, vault_context, bytes) == SECRET
 
 
 def test_what_could_not_be_read_is_not_remembered() -> None:
-    where = context()
-    sealed = vault.seal(b"no number", where)
+    vault_context = context()
+    sealed = vault.seal(b"no number", vault_context)
     for _ in range(2):
         with pytest.raises(ValueError, match="no number"):
-            vault.unseal(sealed, where, int)
+            vault.unseal(sealed, vault_context, int)
 
 
 IN_A_FAST_PROCESS = """
@@ -123,7 +128,7 @@ def test_what_was_opened_is_forgotten_within_five_minutes_though_nobody_asks_for
     """In a process to which a hundredth of a second is a second; a busy machine may add a few."""
     command = [sys.executable, "-c", IN_A_FAST_PROCESS]
 
-    def told() -> float:
+    def measure() -> float:
         return float(subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=60).stdout)
 
-    assert 240 < least(told, bound=400) < 400
+    assert 240 < least(measure, bound=400) < 400

@@ -36,7 +36,7 @@ class InProcessApi(Api):
 def kinds() -> Mapping[str, Kind]:
     """Return the translated kinds by name."""
     document = json.loads(openapi.FILE.read_text(encoding="utf-8"))
-    return {it.name: it for it in parse(translation.translate(document))}
+    return {kind.name: kind for kind in parse(translation.translate(document))}
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ class Terraform:
 
     def run(self, *arguments: str, expected: int = 0) -> str:
         """Run a command that must exit as expected. Return all that it printed."""
-        done = subprocess.run(
+        process = subprocess.run(
             ["terraform", *arguments],
             cwd=self.folder,
             env={**os.environ, **self.environment},
@@ -71,21 +71,27 @@ class Terraform:
             timeout=110,
             check=False,
         )
-        assert done.returncode == expected, done.stdout + done.stderr
-        return done.stdout + done.stderr
+        assert process.returncode == expected, process.stdout + process.stderr
+        return process.stdout + process.stderr
 
     def plan(self, **variables: str) -> dict[str, str]:
         """Return the planned actions by address, without those that change nothing."""
-        given = [f"-var={name}={value}" for name, value in variables.items()]
-        lines = map(json.loads, self.run("plan", "-json", "-out=planned", *given).splitlines())
-        changes = [it["change"] for it in lines if it["type"] == "planned_change"]
-        return {it["resource"]["addr"]: it["action"] for it in changes if it["action"] not in ("import", "read")}
+        arguments = [f"-var={name}={value}" for name, value in variables.items()]
+        lines = map(json.loads, self.run("plan", "-json", "-out=planned", *arguments).splitlines())
+        changes = [line["change"] for line in lines if line["type"] == "planned_change"]
+        return {
+            change["resource"]["addr"]: change["action"]
+            for change in changes
+            if change["action"] not in ("import", "read")
+        }
 
     def state(self) -> dict[str, dict[str, Any]]:
         """Return the attributes of all managed resources by address."""
-        stored = json.loads((self.folder / "terraform.tfstate").read_text())
-        managed = [it for it in stored["resources"] if it["mode"] == "managed"]
-        return {f"{it['type']}.{it['name']}": it["instances"][0]["attributes"] for it in managed}
+        state_file = json.loads((self.folder / "terraform.tfstate").read_text())
+        managed = [resource for resource in state_file["resources"] if resource["mode"] == "managed"]
+        return {
+            f"{resource['type']}.{resource['name']}": resource["instances"][0]["attributes"] for resource in managed
+        }
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,11 @@ KIND = Kind(
     removals={"module": "module", "certificate_id": "certificate", "policy": "policy"},
     parts=("certificate_id", "policy"),
 )
-CONFIG: dict[str, Any] = {**dict.fromkeys(it.name for it in KIND.attributes), "host": "A.example", "key": "k"}
+CONFIG: dict[str, Any] = {
+    **dict.fromkeys(attribute.name for attribute in KIND.attributes),
+    "host": "A.example",
+    "key": "k",
+}
 PRIOR = {
     **CONFIG, "id": "1", "description": "", "host": "a.example", "size": 3, "target": "t", "token": "s",
 }  # fmt: skip
@@ -55,7 +59,7 @@ def test_a_creation_is_unknown_where_nothing_is_configured() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "prior", "changed", "replaced"),
+    ("config", "prior", "changed_names", "replaced"),
     [
         ({}, {}, {}, ()),
         ({"description": "new"}, {}, {"description": "new"}, ()),
@@ -112,6 +116,6 @@ def test_a_creation_is_unknown_where_nothing_is_configured() -> None:
     ],
 )
 def test_an_update_changes_what_is_configured(
-    config: dict[str, Any], prior: dict[str, Any], changed: dict[str, Any], replaced: tuple[str, ...]
+    config: dict[str, Any], prior: dict[str, Any], changed_names: dict[str, Any], replaced: tuple[str, ...]
 ) -> None:
-    assert changes(config, prior) == (changed, replaced)
+    assert changes(config, prior) == (changed_names, replaced)

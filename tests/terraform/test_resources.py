@@ -18,24 +18,24 @@ from tunneledge_provider.values import State
 Kinds = Mapping[str, Kind]
 
 
-def configured(kind: Kind, config: Mapping[str, Any]) -> State:
+def configure(kind: Kind, config: Mapping[str, Any]) -> State:
     """Return a configuration as Terraform sends it: null where nothing is configured, at any depth."""
-    return {it.name: _whole(it, config.get(it.name)) for it in kind.attributes}
+    return {attribute.name: _complete(attribute, config.get(attribute.name)) for attribute in kind.attributes}
 
 
-def _whole(attribute: Any, value: Any) -> Any:
+def _complete(attribute: Any, value: Any) -> Any:
     if attribute.type != "object" or value is None:
         return value
-    return {it.name: _whole(it, value.get(it.name)) for it in attribute.fields}
+    return {field.name: _complete(field, value.get(field.name)) for field in attribute.fields}
 
 
 def apply(api: Api, kind: Kind, config: Mapping[str, Any], prior: State | None = None) -> State:
     """Plan and apply a configuration. The next plan changes nothing."""
-    planned = plan(kind, configured(kind, config), prior).state
+    planned = plan(kind, configure(kind, config), prior).state
     state = resources.create(api, kind, planned) if prior is None else resources.update(api, kind, prior, planned)
     after = resources.read(api, kind, state)
     assert after is not None
-    assert plan(kind, configured(kind, config), after).state == after
+    assert plan(kind, configure(kind, config), after).state == after
     return after
 
 
@@ -68,8 +68,8 @@ def test_modules_are_replaced_as_a_whole_and_removed(api: Api, kinds: Kinds, adm
     assert second["user_agent_filter"] == {"enabled": True, "allow": ["good"], "deny": []}
     third = apply(api, kind, {**route, "compression": {"enabled": False}}, second)
     assert (third["user_agent_filter"], third["compression"]) == (None, {"enabled": False})
-    shown = admin.get(kind.item_path(third)).json
-    assert (shown["user_agent_filter"], shown["compression"]) == (None, {"enabled": False})
+    body = admin.get(kind.item_path(third)).json
+    assert (body["user_agent_filter"], body["compression"]) == (None, {"enabled": False})
 
 
 def test_a_module_with_a_path_of_its_own_is_set_changed_and_removed(api: Api, kinds: Kinds) -> None:
@@ -88,7 +88,7 @@ def test_a_module_that_is_refused_leaves_the_new_resource_in_the_state(api: Api,
         apply(api, kind, config)
     assert list(unfinished.value.cause.fields) == ["ip_policy_ids.0"]
     assert unfinished.value.state["id"].startswith("rd_")
-    assert unfinished.value.state["ip_restriction"] == configured(kind, config)["ip_restriction"]
+    assert unfinished.value.state["ip_restriction"] == configure(kind, config)["ip_restriction"]
     assert resources.read(api, kind, unfinished.value.state) is not None
 
 
@@ -149,15 +149,15 @@ def test_an_import_reads_everything_but_the_secrets_that_are_never_shown(api: Ap
     imported = resources.read(api, kind, resources.imported(kind, state["id"]))
     assert imported == {**state, "private_key_pem": None, "certificate_pem": imported and imported["certificate_pem"]}
     assert imported is not None
-    planned = plan(kind, configured(kind, config), imported)
+    planned = plan(kind, configure(kind, config), imported)
     assert planned.replaced == ()
     assert resources.update(api, kind, imported, planned.state)["private_key_pem"] == config["private_key_pem"]
 
 
-@pytest.mark.parametrize("given", ["", "a", "a/b/c", "/b", "a/"])
-def test_an_import_names_the_ids_of_the_path(kinds: Kinds, given: str) -> None:
+@pytest.mark.parametrize("import_id", ["", "a", "a/b/c", "/b", "a/"])
+def test_an_import_names_the_ids_of_the_path(kinds: Kinds, import_id: str) -> None:
     with pytest.raises(ValueError, match="has the form edge_id/id"):
-        resources.imported(kinds["https_edge_route"], given)
+        resources.imported(kinds["https_edge_route"], import_id)
 
 
 def test_a_data_source_that_does_not_exist_is_an_error(api: Api, kinds: Kinds) -> None:
@@ -189,5 +189,5 @@ def test_a_status_waits_while_it_is_waiting(
     kinds: Kinds, monkeypatch: pytest.MonkeyPatch, wait: Any, states: list[str], expected: str
 ) -> None:
     monkeypatch.setattr("tunneledge_provider.resources._POLL", 0)
-    found = resources.look_up_status(Statuses(*states), kinds["tcp_edge"], {"id": "edgtcp_1", "wait_seconds": wait})
-    assert (found["state"], found["wait_seconds"]) == (expected, wait)
+    status = resources.look_up_status(Statuses(*states), kinds["tcp_edge"], {"id": "edgtcp_1", "wait_seconds": wait})
+    assert (status["state"], status["wait_seconds"]) == (expected, wait)

@@ -48,5 +48,5 @@ def test_it_says_where_it_listens_and_ignores_an_interruption(tmp_path_factory: 
     key = certificate.public_key()
     assert isinstance(key, ec.EllipticCurvePublicKey)
     assert key.curve.name == "secp256r1"
-    written = [it for it in tmp_path.rglob("*") if it.is_file() and b"PRIVATE KEY" in it.read_bytes()]
-    assert written == []
+    key_files = [path for path in tmp_path.rglob("*") if path.is_file() and b"PRIVATE KEY" in path.read_bytes()]
+    assert key_files == []

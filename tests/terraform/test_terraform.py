@@ -43,13 +43,13 @@ def configurations() -> list[str]:
 @pytest.mark.needs("terraform")
 def test_the_configurations_of_the_page_work(terraform: Terraform) -> None:
     """The first one is applied. The others belong to it."""
-    first, *others = configurations()
+    first, *other_configurations = configurations()
     world = terraform.folder / "world.tf"
     world.write_text(first)
     (terraform.folder / "terraform.tfvars.json").unlink()
     terraform.run("apply", "-auto-approve")
     assert terraform.plan() == {}
-    world.write_text("\n".join([first, *others]))
+    world.write_text("\n".join([first, *other_configurations]))
     terraform.run("validate")
 
 
@@ -75,8 +75,8 @@ def test_a_resource_of_every_kind_lives_and_is_imported(terraform: Terraform, pl
     """Create, change, import into another state, remove modules, and destroy."""
     terraform.run("apply", "-auto-approve")
     assert terraform.plan() == {}
-    created = terraform.state()
-    reader = terraform.with_token(created["tunneledge_api_key.reader"]["token"])
+    resources = terraform.state()
+    reader = terraform.with_token(resources["tunneledge_api_key.reader"]["token"])
     reader.run("plan", "-detailed-exitcode", "-target=tunneledge_https_edge_route.all")  # it sees no secret
 
     assert set(terraform.plan(note="second").values()) == {"update"}
@@ -91,14 +91,16 @@ def test_a_resource_of_every_kind_lives_and_is_imported(terraform: Terraform, pl
     assert state["tunneledge_https_edge_route.inside"]["basic_auth"] is None
 
     terraform.run("destroy", "-auto-approve")
-    assert other.plan() == dict.fromkeys(created, "create"), "what does not exist any more is created again"
+    assert other.plan() == dict.fromkeys(resources, "create"), "what does not exist any more is created again"
 
 
 def import_all(terraform: Terraform, other: Terraform) -> Terraform:
     """Import all resources into an empty state. Nothing is replaced, and only values that are never shown are set."""
     variables = json.loads((terraform.folder / "terraform.tfvars.json").read_text())
     (other.folder / "terraform.tfvars.json").write_text(json.dumps({**variables, "note": "second"}))
-    blocks = [f'import {{\n to = {address}\n id = "{key_of(it)}"\n}}' for address, it in terraform.state().items()]
+    blocks = [
+        f'import {{\n to = {address}\n id = "{key_of(resource)}"\n}}' for address, resource in terraform.state().items()
+    ]
     (other.folder / "imports.tf").write_text("\n".join(blocks))
     assert other.plan() == dict.fromkeys(NEVER_SHOWN, "update")
     other.run("apply", "planned")
@@ -116,8 +118,8 @@ def key_of(state: dict[str, str]) -> str:
 
 @pytest.mark.needs("terraform")
 def test_what_the_api_refuses_is_shown_with_its_field(terraform: Terraform) -> None:
-    shown = terraform.run("apply", "-auto-approve", "-target=tunneledge_bot_user.deployer", "-var=bot=", expected=1)
-    assert "Error: 'name' must not be empty" in shown
-    assert "with tunneledge_bot_user.deployer," in shown
-    assert "name = var.bot" in shown
-    assert re.search(r"The id of the operation is op_\w{27}\.", shown)
+    output = terraform.run("apply", "-auto-approve", "-target=tunneledge_bot_user.deployer", "-var=bot=", expected=1)
+    assert "Error: 'name' must not be empty" in output
+    assert "with tunneledge_bot_user.deployer," in output
+    assert "name = var.bot" in output
+    assert re.search(r"The id of the operation is op_\w{27}\.", output)

@@ -14,72 +14,77 @@ DOCUMENT = json.loads(openapi.FILE.read_text(encoding="utf-8"))
 RESERVED = {"connection", "count", "depends_on", "for_each", "lifecycle", "provider", "provisioner"}  # by Terraform
 
 
-def every(attributes: tuple[Attribute, ...], above: str = "") -> Iterator[tuple[str, Attribute]]:
+def walk_attributes(attributes: tuple[Attribute, ...], above: str = "") -> Iterator[tuple[str, Attribute]]:
     """Yield all attributes with their dotted paths."""
     for attribute in attributes:
         path = f"{above}{attribute.name}"
         yield path, attribute
-        yield from every(attribute.fields, f"{path}.")
+        yield from walk_attributes(attribute.fields, f"{path}.")
 
 
 def flags(attribute: Attribute) -> str:
     names = ("required", "optional", "computed", "sensitive", "fixed", "hidden", "stable")
     of = f" of {attribute.of}" if attribute.of else ""
-    return " ".join([attribute.type + of, *(it for it in names if getattr(attribute, it))])
+    return " ".join([attribute.type + of, *(name for name in names if getattr(attribute, name))])
 
 
 def test_everything_that_is_created_is_a_resource(kinds: Mapping[str, Kind]) -> None:
-    created = {
+    names = {
         methods["post"]["operationId"].removeprefix("create_")
         for methods in DOCUMENT["paths"].values()
         if methods.get("post", {}).get("operationId", "").startswith("create_")
     }
-    assert kinds.keys() == created
+    assert kinds.keys() == names
 
 
 def test_every_module_of_the_document_is_an_attribute_that_its_delete_removes(kinds: Mapping[str, Kind]) -> None:
     modules = {path for path, methods in DOCUMENT["paths"].items() if "put" in methods and "{" in path}
-    known = {
-        f"{next(it for it in DOCUMENT['paths'] if it == kind.item or _is_item(it, kind))}/{segment}"
+    attributes = {
+        f"{next(path for path in DOCUMENT['paths'] if path == kind.item or _is_item(path, kind))}/{segment}"
         for kind in kinds.values()
         for segment in kind.removals.values()
     }
-    assert modules <= known
+    assert modules <= attributes
 
 
 def _is_item(path: str, kind: Kind) -> bool:
     """Return whether a path is the item's, whatever its parameters are called."""
-    given, item = path.split("/"), kind.item.split("/")
-    return len(given) == len(item) and all(a == b or (a[:1], b[:1]) == ("{", "{") for a, b in zip(given, item))  # noqa: B905
+    steps, item = path.split("/"), kind.item.split("/")
+    return len(steps) == len(item) and all(a == b or (a[:1], b[:1]) == ("{", "{") for a, b in zip(steps, item))  # noqa: B905
 
 
 def test_names_are_none_that_terraform_reserves(kinds: Mapping[str, Kind]) -> None:
-    assert {it.name for kind in kinds.values() for it in kind.attributes} & RESERVED == set()
+    assert {attribute.name for kind in kinds.values() for attribute in kind.attributes} & RESERVED == set()
 
 
 def test_secrets_are_sensitive(kinds: Mapping[str, Kind]) -> None:
-    secrets = {f"{kind.name}.{path}" for kind in kinds.values() for path, it in every(kind.attributes) if it.sensitive}
+    secrets = {
+        f"{kind.name}.{path}"
+        for kind in kinds.values()
+        for path, attribute in walk_attributes(kind.attributes)
+        if attribute.sensitive
+    }
     providers = ("amazon", "facebook", "github", "gitlab", "google", "linkedin", "microsoft", "twitch")
     assert secrets >= {
         "api_key.token",
         "tls_certificate.private_key_pem",
         "https_edge_route.webhook_verification.secret",
-        *(f"https_edge_route.oauth.provider.{it}.client_secret" for it in providers),
+        *(f"https_edge_route.oauth.provider.{provider}.client_secret" for provider in providers),
     }
-    named = {it for it in secrets if not it.endswith(("token", "private_key_pem", "secret", "password"))}
-    assert named == set()
+    names = {secret for secret in secrets if not secret.endswith(("token", "private_key_pem", "secret", "password"))}
+    assert names == set()
 
 
 def test_what_is_named_like_a_secret_is_sensitive(kinds: Mapping[str, Kind]) -> None:
     """Mark a new secret by `fields.SECRET`. The one exception is public, as its description says."""
     names = ("password", "private_key", "private_key_pem", "secret", "client_secret", "token")
-    shown = {
+    plain_fields = {
         f"{kind.name}.{path}"
         for kind in kinds.values()
-        for path, it in every(kind.attributes)
-        if it.name in names and not it.sensitive
+        for path, attribute in walk_attributes(kind.attributes)
+        if attribute.name in names and not attribute.sensitive
     }
-    assert shown == {"federated_credential.sign_in.client_secret"}
+    assert plain_fields == {"federated_credential.sign_in.client_secret"}
 
 
 @pytest.mark.parametrize(
@@ -106,7 +111,7 @@ def test_what_is_named_like_a_secret_is_sensitive(kinds: Mapping[str, Kind]) -> 
     ],
 )
 def test_the_type_of_an_attribute(kinds: Mapping[str, Kind], kind: str, path: str, expected: str) -> None:
-    assert flags(dict(every(kinds[kind].attributes))[path]) == expected
+    assert flags(dict(walk_attributes(kinds[kind].attributes))[path]) == expected
 
 
 def test_paths_below_another_resource_name_its_id(kinds: Mapping[str, Kind]) -> None:
@@ -129,15 +134,15 @@ def test_what_a_delete_removes_without_a_put_is_a_part(kinds: Mapping[str, Kind]
 
 
 def test_lists_of_other_resources_are_left_out(kinds: Mapping[str, Kind]) -> None:
-    assert "routes" not in dict(every(kinds["https_edge"].attributes))
-    assert "tunnels" not in dict(every(kinds["tunnel_group_backend"].attributes))
+    assert "routes" not in dict(walk_attributes(kinds["https_edge"].attributes))
+    assert "tunnels" not in dict(walk_attributes(kinds["tunnel_group_backend"].attributes))
 
 
 def test_a_data_source_requires_its_keys_only(kinds: Mapping[str, Kind]) -> None:
     for kind in kinds.values():
-        configured = {it.name for _, it in every(kind.data_source) if it.is_configurable}
+        configured = {attribute.name for _, attribute in walk_attributes(kind.data_source) if attribute.is_configurable}
         assert configured == set(kind.keys)
-    assert [it.name for it in kinds["tcp_edge"].status_source][:3] == ["id", "wait_seconds", "state"]
+    assert [attribute.name for attribute in kinds["tcp_edge"].status_source][:3] == ["id", "wait_seconds", "state"]
     assert kinds["api_key"].status_source == ()
 
 
@@ -147,13 +152,13 @@ def test_a_list_of_objects_and_references_without_a_request() -> None:
     module = {"type": "object", "properties": {"credentials": {"type": "array", "items": credential}}}
     thing: dict[str, Any] = {"type": "object", "properties": {"id": {"type": "string"}, "auth": module}}
     content = {"content": {"application/json": {"schema": thing}}}
-    created = {"operationId": "create_thing", "requestBody": content, "responses": {"201": content}}
-    document = {"paths": {"/things": {"post": created}, "/things/{id}": {"get": {}, "delete": {}}}}
+    operation = {"operationId": "create_thing", "requestBody": content, "responses": {"201": content}}
+    document = {"paths": {"/things": {"post": operation}, "/things/{id}": {"get": {}, "delete": {}}}}
     (kind,) = translation.translate(document)
-    auth = next(it for it in kind["attributes"] if it["name"] == "auth")
+    auth = next(attribute for attribute in kind["attributes"] if attribute["name"] == "auth")
     (credentials,) = auth["fields"]
     assert credentials["type"] == "objects"
-    assert [(it["name"], it.get("sensitive", False)) for it in credentials["fields"]] == [
+    assert [(field["name"], field.get("sensitive", False)) for field in credentials["fields"]] == [
         ("username", False),
         ("password", True),
     ]

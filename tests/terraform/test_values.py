@@ -28,7 +28,7 @@ LINE = KEY.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicForm
 
 
 @pytest.mark.parametrize(
-    ("form", "one", "other", "expected"),
+    ("form", "first", "second", "expected"),
     [
         ("", "a", "a", True),
         ("", "a", "A", False),
@@ -54,13 +54,13 @@ LINE = KEY.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicForm
         ("key", "-----BEGIN nothing", LINE, False),
     ],
 )
-def test_two_texts_mean_the_same(form: str, one: Any, other: Any, expected: bool) -> None:
-    assert means_the_same(attribute(format=form), one, other) is expected
-    assert means_the_same(attribute(format=form), other, one) is expected
+def test_two_texts_mean_the_same(form: str, first: Any, second: Any, expected: bool) -> None:
+    assert means_the_same(attribute(format=form), first, second) is expected
+    assert means_the_same(attribute(format=form), second, first) is expected
 
 
 @pytest.mark.parametrize(
-    ("type", "one", "other", "expected"),
+    ("type", "first", "second", "expected"),
     [
         ("number", "0.1", "0.10", True),
         ("number", 5, "5", True),
@@ -74,15 +74,15 @@ def test_two_texts_mean_the_same(form: str, one: Any, other: Any, expected: bool
         ("string", UNKNOWN, None, False),
     ],
 )
-def test_two_values_mean_the_same(type: str, one: Any, other: Any, expected: bool) -> None:  # noqa: A002
-    assert means_the_same(attribute(type), one, other) is expected
+def test_two_values_mean_the_same(type: str, first: Any, second: Any, expected: bool) -> None:  # noqa: A002
+    assert means_the_same(attribute(type), first, second) is expected
 
 
 SECRET = attribute(sensitive=True)
 
 
 @pytest.mark.parametrize(
-    ("known", "before", "answered", "expected"),
+    ("schema", "before", "answer", "expected"),
     [
         (attribute(), "a", "b", "b"),
         (attribute(), None, "", ""),
@@ -99,13 +99,13 @@ SECRET = attribute(sensitive=True)
     ],
 )
 def test_a_read_keeps_what_means_the_same_and_secrets_that_are_not_shown(
-    known: Attribute, before: Any, answered: Any, expected: Any
+    schema: Attribute, before: Any, answer: Any, expected: Any
 ) -> None:
-    assert refresh(known, before, answered) == expected
+    assert refresh(schema, before, answer) == expected
 
 
 @pytest.mark.parametrize(
-    ("known", "value", "expected"),
+    ("schema", "value", "expected"),
     [
         (attribute("number"), "0.1", 0.1),
         (attribute("number"), "5", 5),
@@ -115,8 +115,8 @@ def test_a_read_keeps_what_means_the_same_and_secrets_that_are_not_shown(
         (attribute("objects", fields=(attribute(),)), [{"it": "a"}, {"it": None}], [{"it": "a"}, {}]),
     ],
 )
-def test_a_request_has_what_is_known(known: Attribute, value: Any, expected: Any) -> None:
-    assert to_request(known, value) == expected
+def test_a_request_has_what_is_known(schema: Attribute, value: Any, expected: Any) -> None:
+    assert to_request(schema, value) == expected
 
 
 def test_what_must_be_json_is_named() -> None:
@@ -125,7 +125,7 @@ def test_what_must_be_json_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "answer", "expected"),
+    ("schema", "answer", "expected"),
     [
         (attribute(form="id"), {"it": {"id": "a", "uri": ""}}, "a"),
         (attribute(form="ids"), {"it": [{"id": "a"}, {"id": "b"}]}, ["a", "b"]),
@@ -136,13 +136,13 @@ def test_what_must_be_json_is_named() -> None:
         (attribute("object", fields=(attribute(),)), {"it": {"it": "a", "other": 1}}, {"it": "a"}),
     ],
 )
-def test_an_answer_has_values_of_attributes(known: Attribute, answer: Any, expected: Any) -> None:
-    assert from_answer(known, answer) == expected
+def test_an_answer_has_values_of_attributes(schema: Attribute, answer: Any, expected: Any) -> None:
+    assert from_answer(schema, answer) == expected
 
 
 def test_an_answer_completes_a_plan() -> None:
     planned = {"a": UNKNOWN, "b": "planned", "c": {"d": UNKNOWN, "e": UNKNOWN}, "f": [UNKNOWN], "g": {"h": UNKNOWN}}
-    answered = {"a": "x", "b": "other", "c": {"d": 1}, "f": ["y"]}
-    assert complete(planned, answered) == {
+    answer = {"a": "x", "b": "other", "c": {"d": 1}, "f": ["y"]}
+    assert complete(planned, answer) == {
         "a": "x", "b": "planned", "c": {"d": 1, "e": None}, "f": ["y"], "g": {"h": None},
     }  # fmt: skip

@@ -30,16 +30,20 @@ def test_two_builds_have_the_same_bytes_and_are_small(tmp_path: Path) -> None:
 def test_few_packages_are_installed() -> None:
     (packages,) = (ROOT / ".venv-terraform").glob("lib/python3*/site-packages")
     distributions = metadata.distributions(path=[str(packages)])
-    required = {it.metadata["Name"].lower(): it.requires or [] for it in distributions}
+    required = {distribution.metadata["Name"].lower(): distribution.requires or [] for distribution in distributions}
     text = (ROOT / "terraform" / "pyproject.toml").read_text().partition("\ndependencies = [")[2].partition("]")[0]
-    found, left = set[str](), [it.lower() for it in re.findall(r'"([\w-]+)', text)]
-    while left:
-        name = left.pop()
-        if name in required and name not in found:
-            found.add(name)
-            left += [re.split(r"[^\w-]", it)[0].lower() for it in required[name] if "extra" not in it]
-    assert {"grpcio", "tf", "urllib3"} < found
-    assert len(found) <= MAX_PACKAGES
+    package_names, queue = set[str](), [package.lower() for package in re.findall(r'"([\w-]+)', text)]
+    while queue:
+        name = queue.pop()
+        if name in required and name not in package_names:
+            package_names.add(name)
+            queue += [
+                re.split(r"[^\w-]", requirement)[0].lower()
+                for requirement in required[name]
+                if "extra" not in requirement
+            ]
+    assert {"grpcio", "tf", "urllib3"} < package_names
+    assert len(package_names) <= MAX_PACKAGES
 
 
 def test_the_version_is_that_of_the_service() -> None:
@@ -50,14 +54,14 @@ def test_the_version_is_that_of_the_service() -> None:
 
 def test_the_program_is_written_where_terraform_looks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program.main(["install", str(tmp_path)])
-    (written,) = tmp_path.glob("terraform.local/tunnel-edge/tunneledge/*/*_*/terraform-provider-tunneledge_v*")
-    assert capsys.readouterr().out == f"{written}\n"
-    assert stat.S_IMODE(written.stat().st_mode) == 0o755
+    (executable,) = tmp_path.glob("terraform.local/tunnel-edge/tunneledge/*/*_*/terraform-provider-tunneledge_v*")
+    assert capsys.readouterr().out == f"{executable}\n"
+    assert stat.S_IMODE(executable.stat().st_mode) == 0o755
     assert Path.home() / ".terraform.d" / "plugins" == install.FOLDER
     environment = {"PYTHONPATH": str(ROOT / "terraform"), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run([str(written), "version"], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == f"{tunneledge_provider.__version__}\n"
-    assert sys.executable in written.read_text()
+    process = subprocess.run([str(executable), "version"], env=environment, capture_output=True, text=True, check=True)
+    assert process.stdout == f"{tunneledge_provider.__version__}\n"
+    assert sys.executable in executable.read_text()
 
 
 @pytest.mark.parametrize("arguments", [[], ["help"], ["install", "a", "b"]])

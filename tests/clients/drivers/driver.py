@@ -16,13 +16,13 @@ def _function(operation: str) -> Any:
     return import_module(f"{_PACKAGE}.api.{file.parent.name}.{operation}")
 
 
-def _call(client: Any, asked: dict[str, Any]) -> dict[str, Any]:
-    named = dict(asked["query"])
-    if asked["schema"]:
-        model = getattr(import_module(f"{_PACKAGE}.models"), asked["schema"])
-        named["body"] = model.from_dict(asked["body"])
-    answer = _function(asked["operation"]).sync_detailed(
-        *asked["path"].values(), client=client, service_version="2", **named
+def _call(client: Any, request: dict[str, Any]) -> dict[str, Any]:
+    arguments = dict(request["query"])
+    if request["schema"]:
+        model = getattr(import_module(f"{_PACKAGE}.models"), request["schema"])
+        arguments["body"] = model.from_dict(request["body"])
+    answer = _function(request["operation"]).sync_detailed(
+        *request["path"].values(), client=client, service_version="2", **arguments
     )
     return {"status": answer.status_code, "body": answer.parsed.to_dict() if answer.parsed else None}
 

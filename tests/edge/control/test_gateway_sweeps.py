@@ -24,7 +24,7 @@ from tests.edge.edge_table import EdgeTable, fail
 from tests.gateway_leases import set_lease
 from tests.queries import calls
 from tests.transports import Client
-from tests.tunnels import opened
+from tests.tunnels import open_agent_tunnel
 
 ALIVE, DEAD = Gateway("gw-1", "192.0.2.1", 7000), Gateway("gw-2", "192.0.2.2", 7000)
 D = "tunnels.localhost"
@@ -93,7 +93,7 @@ def test_one_host_sweeps_a_gateway(records: Store, admin: Client) -> None:
 
 
 def test_a_tunnel_of_an_earlier_version_keeps_its_lease_and_its_gateway_s_record(records: Store, admin: Client) -> None:
-    tunnel_id = opened(admin.account, gateway=DEAD.id, lease=60)
+    tunnel_id = open_agent_tunnel(admin.account, gateway=DEAD.id, lease=60)
     set_lease(DEAD.id, -6)
     assert (sweep(records), online(admin), list_ended(admin)) == (0, [tunnel_id], [])
     assert {gateway.id for gateway in records.list_gateways()} == {ALIVE.id, DEAD.id}

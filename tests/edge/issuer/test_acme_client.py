@@ -37,7 +37,7 @@ DOMAIN, WILDCARD = "app.example.com", "*.example.com"
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CaSettings]:
     """Start pebble; return how to reach it."""
     folder = tmp_path_factory.mktemp("acme") / "pebble"
-    with pebble.running(folder, VA_ALWAYS_VALID=1, WFE_NONCEREJECT=15, AUTHZREUSE=50) as ca:
+    with pebble.run_pebble(folder, VA_ALWAYS_VALID=1, WFE_NONCEREJECT=15, AUTHZREUSE=50) as ca:
         yield CaSettings(ca.directory, "mailto:ops@example.com", bundle=str(ca.bundle))
 
 

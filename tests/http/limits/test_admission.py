@@ -52,38 +52,40 @@ def test_every_authenticated_response_has_the_limits_of_its_account_and_key(admi
         limited.post(KEYS, b"{"),
         limited.send("GET", KEYS, **{"Service-Version": "9"}),
     ):
-        policy, left = headers(answer)
+        policy, rate_limit = headers(answer)
         assert policy == '"account";q=200;w=1, "key";q=30;w=3'
-        assert left is not None
-        assert '"account";r=19' in left
+        assert rate_limit is not None
+        assert '"account";r=19' in rate_limit
 
 
 def test_too_many_requests_are_refused_right_after_the_token(admin: Client, stranger: Client) -> None:
     limit(admin, "--requests-per-second", "2", "--burst", "4")
-    refused = flood(admin)
-    assert_refused(refused, 429, "rate_limited", ACCOUNT)
-    assert refused.headers["retry-after"] == "1"
-    assert headers(refused) == ('"account";q=4;w=2', '"account";r=0;t=2')
+    refusal = flood(admin)
+    assert_refused(refusal, 429, "rate_limited", ACCOUNT)
+    assert refusal.headers["retry-after"] == "1"
+    assert headers(refusal) == ('"account";q=4;w=2', '"account";r=0;t=2')
     assert admin.send("GET", EVENTS, **{"Service-Version": "9"}).status == 429
     assert admin.post("/backends/weighted", b"{").status == 429
-    assert_refused(admin.with_token(f"{admin.token[:-1]}_").get(KEYS), 401, "unauthenticated", _unknown(admin))
+    assert_refused(
+        admin.with_token(f"{admin.token[:-1]}_").get(KEYS), 401, "unauthenticated", _send_unknown_token(admin)
+    )
     assert stranger.get(KEYS).status == 200
 
 
-def _unknown(client: Client) -> str:
+def _send_unknown_token(client: Client) -> str:
     return str(client.with_token(f"{client.token[:-1]}_").get(KEYS).json["msg"])
 
 
 def test_a_leaked_key_that_floods_can_still_be_ended(admin: Client, member: Client) -> None:
-    made = admin.create(KEYS, {})
-    leaked = admin.with_token(made["token"])
+    new_key = admin.create(KEYS, {})
+    leaked = admin.with_token(new_key["token"])
     limit(admin, "--requests-per-second", "1")
     flood(leaked)
     flood(leaked, "/me")  # it uses up the reserve of its own key too
     assert admin.get("/me").status == 200
-    assert made["id"] in [key["id"] for key in admin.get(KEYS).json["keys"]]
+    assert new_key["id"] in [key["id"] for key in admin.get(KEYS).json["keys"]]
     assert admin.patch(f"/users/{member.user}", {"active": False}).status == 200
-    assert admin.delete(f"{KEYS}/{made['id']}").status == 204
+    assert admin.delete(f"{KEYS}/{new_key['id']}").status == 204
     assert leaked.get("/me").status == 401
 
 
@@ -107,8 +109,8 @@ def test_the_deployment_has_defaults_that_an_account_can_be_freed_from(
 
 def test_a_key_of_an_account_with_limits_has_them_from_its_creation(admin: Client) -> None:
     limit(admin, "--requests-per-second", "7", "--certificates-per-second", "3")
-    made = admin.with_token(admin.create(KEYS, {})["token"])
-    limits = made.get("/me").json["limits"]
+    client = admin.with_token(admin.create(KEYS, {})["token"])
+    limits = client.get("/me").json["limits"]
     assert limits == {
         "account": {"per_second": 7, "burst": 7, "remaining": limits["account"]["remaining"]},
         "key": None,
@@ -122,12 +124,12 @@ def test_certificates_and_events_have_limits_of_their_own(admin: Client) -> None
     authority = admin.create("/ssh_certificate_authorities", {})["id"]
     limit(admin, "--certificates-per-second", "1", "--events-per-second", "60")
     body = {"ssh_certificate_authority_id": authority, "public_key": samples.public_key()}
-    signed = [admin.post("/ssh_user_certificates", body) for _ in range(3)]
-    assert [answer.status for answer in signed] == [201, 201, 429]
-    assert signed[2].json["msg"] == "Your account signs too many certificates."
-    assert headers(signed[0])[0] == '"certificates";q=2;w=2'
-    listed = [admin.get(f"{EVENTS}{query}").status for query in ("?limit=20", "", "")]
-    assert listed == [200, 200, 429]
+    answers = [admin.post("/ssh_user_certificates", body) for _ in range(3)]
+    assert [answer.status for answer in answers] == [201, 201, 429]
+    assert answers[2].json["msg"] == "Your account signs too many certificates."
+    assert headers(answers[0])[0] == '"certificates";q=2;w=2'
+    statuses = [admin.get(f"{EVENTS}{query}").status for query in ("?limit=20", "", "")]
+    assert statuses == [200, 200, 429]
     OF_PROCESS.forget()
     filtered = [admin.get(f"{EVENTS}?action=user.create&limit=1").status for _ in range(2)]
     assert filtered == [200, 429]
@@ -148,37 +150,37 @@ def test_requests_without_a_valid_token_count_for_their_address(admin: Client, m
     limit(admin, "--requests-per-second", "100")
     other = "1" if admin.token[-7] == "0" else "0"
     unknown = {"Authorization": f"Bearer {admin.token[:-7]}{other}{admin.token[-6:]}", "Service-Version": "2"}
-    assert _flooded(unknown, "192.0.2.1") == ["Unauthorized"] * 10 + ["Deny"]
-    assert _flooded(unknown, "2001:db8::1") == ["Unauthorized"] * 10 + ["Deny"]
-    assert _decided(unknown, "2001:db8::ffff") == "Deny"
-    assert _decided(unknown, "2001:db8:0:1::1") == "Unauthorized"
+    assert _flood(unknown, "192.0.2.1") == ["Unauthorized"] * 10 + ["Deny"]
+    assert _flood(unknown, "2001:db8::1") == ["Unauthorized"] * 10 + ["Deny"]
+    assert _decide(unknown, "2001:db8::ffff") == "Deny"
+    assert _decide(unknown, "2001:db8:0:1::1") == "Unauthorized"
     valid = {"Authorization": f"Bearer {admin.token}", "Service-Version": "2"}
-    assert _decided(valid, "192.0.2.1") == "Allow"
+    assert _decide(valid, "192.0.2.1") == "Allow"
     assert headers(admin.get(KEYS))[1] == '"account";r=99;t=1'
-    refused = [admin.with_token("nonsense").get(KEYS) for _ in range(11)][-1]
-    assert_refused(refused, 429, "rate_limited", "Your address sends too many requests without a valid token.")
+    refusal = [admin.with_token("nonsense").get(KEYS) for _ in range(11)][-1]
+    assert_refused(refusal, 429, "rate_limited", "Your address sends too many requests without a valid token.")
 
 
-def _flooded(sent: dict[str, str], address: str) -> list[str]:
-    return [_decided(sent, address) for _ in range(11)]
+def _flood(headers: dict[str, str], address: str) -> list[str]:
+    return [_decide(headers, address) for _ in range(11)]
 
 
-def _decided(sent: dict[str, str], address: str) -> str:
-    event = gateway.event("GET", KEYS, sent, identity={"sourceIp": address})
+def _decide(headers: dict[str, str], address: str) -> str:
+    event = gateway.event("GET", KEYS, headers, identity={"sourceIp": address})
     try:
         return str(authorize(event, None)["policyDocument"]["Statement"][0]["Effect"])
-    except Exception as refused:
-        return str(refused)
+    except Exception as error:
+        return str(error)
 
 
 def test_behind_the_gateway_the_authorizer_passes_the_limits_on(admin: Client) -> None:
     limit(admin, "--requests-per-second", "9")
-    made = admin.create(KEYS, {"limits": {"requests_per_second": 4}})
-    sent = {"Authorization": f"Bearer {made['token']}", "Service-Version": "2"}
-    context: dict[str, Any] = authorize(gateway.event("GET", KEYS, sent), None)["context"]
+    key = admin.create(KEYS, {"limits": {"requests_per_second": 4}})
+    request_headers = {"Authorization": f"Bearer {key['token']}", "Service-Version": "2"}
+    context: dict[str, Any] = authorize(gateway.event("GET", KEYS, request_headers), None)["context"]
     assert all(isinstance(value, str) for value in context.values())
     OF_PROCESS.forget()
-    answer = gateway.answer(gateway.event("GET", KEYS, sent, authorizer=context))
+    answer = gateway.answer(gateway.event("GET", KEYS, request_headers, authorizer=context))
     assert headers(answer) == ('"account";q=9;w=1, "key";q=4;w=1', '"account";r=8;t=1, "key";r=3;t=1')
 
 

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.needs("bash", "curl", "jq", "sshd")
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Client, Issuer]]:
-    with issuer_server.serving() as server:
+    with issuer_server.serve_issuer() as server:
         allowed = f"{server.url}=repository_id|project_id|sub|hd"
         process, served = serve(tmp_path_factory.mktemp("federation") / "local", OIDC_ISSUERS=allowed)
         yield served.client(), Issuer(server)

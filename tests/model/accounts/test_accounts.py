@@ -3,12 +3,12 @@
 from typing import Any
 
 from chalicelib.model.accounts import accounts
-from tests.records import put, stored
+from tests.records import put, read_record
 from tests.transports import Client
 
 
 def test_a_malformed_account_or_owner_is_not_on_and_has_reserved_names_only(admin: Client) -> None:
-    record = stored(admin.account)
+    record = read_record(admin.account)
     bodies: list[Any] = [[], "text", {**record["body"], "active": "yes"}, {**record["body"], "only_reserved": None}]
     for body in bodies:
         put({**record, "body": body})

@@ -35,50 +35,53 @@ def key(client: Client, **fields: Any) -> Client:
 
 
 def test_an_endpoint_lets_in_a_key_with_its_scope_and_none_with_all_others(admin: Client) -> None:
-    bearer = cache(lambda *held: key(admin, scopes=held))
+    bearer = cache(lambda *key_scopes: key(admin, scopes=key_scopes))
 
-    def lacks(endpoint: Endpoint, *held: str) -> bool:
+    def lacks(endpoint: Endpoint, *key_scopes: str) -> bool:
         path = endpoint.path.replace("{edge_id}", "x").replace("{id}", "x")
-        answer = bearer(*held).send(endpoint.method, path, {} if endpoint.body else None)
-        wanted = scopes.required(endpoint.method, endpoint.path)
-        return answer.status == 403 and answer.json["msg"] == f"This API key lacks the scope {wanted}."
+        answer = bearer(*key_scopes).send(endpoint.method, path, {} if endpoint.body else None)
+        required_scope = scopes.required(endpoint.method, endpoint.path)
+        return answer.status == 403 and answer.json["msg"] == f"This API key lacks the scope {required_scope}."
 
     for endpoint in ENDPOINTS:
-        wanted = scopes.required(endpoint.method, endpoint.path)
-        own = [scope for scope in SCOPES if wanted is None or scopes.covers([scope], wanted)]
-        others = [scope for scope in SCOPES if scope not in own]
-        assert not lacks(endpoint, own[0]), endpoint
-        for some in (others[:50], others[50:]):  # a key has at most 50 scopes
-            assert not some or lacks(endpoint, *some), endpoint
+        required_scope = scopes.required(endpoint.method, endpoint.path)
+        sufficient_scopes = [
+            scope for scope in SCOPES if required_scope is None or scopes.covers([scope], required_scope)
+        ]
+        other_scopes = [scope for scope in SCOPES if scope not in sufficient_scopes]
+        assert not lacks(endpoint, sufficient_scopes[0]), endpoint
+        for batch in (other_scopes[:50], other_scopes[50:]):  # a key has at most 50 scopes
+            assert not batch or lacks(endpoint, *batch), endpoint
 
 
-@pytest.mark.parametrize("held", [None, ["edges:read"]])
-def test_every_key_sees_and_ends_itself(admin: Client, held: list[str] | None) -> None:
-    created = admin.create(PATH, {"scopes": held})
-    bearer = admin.with_token(created["token"])
+@pytest.mark.parametrize("key_scopes", [None, ["edges:read"]])
+def test_every_key_sees_and_ends_itself(admin: Client, key_scopes: list[str] | None) -> None:
+    new_key = admin.create(PATH, {"scopes": key_scopes})
+    bearer = admin.with_token(new_key["token"])
     answer = bearer.get(f"{PATH}/self")
-    assert (answer.status, answer.json) == (200, {**created, "token": None})
-    assert answer.headers["etag"] == admin.get(f"{PATH}/{created['id']}").headers["etag"]
+    assert (answer.status, answer.json) == (200, {**new_key, "token": None})
+    assert answer.headers["etag"] == admin.get(f"{PATH}/{new_key['id']}").headers["etag"]
     assert bearer.send("DELETE", f"{PATH}/self", If_Match='"1-x"').status == 412
-    ended = bearer.delete(f"{PATH}/self")
-    assert (ended.status, ended.text) == (204, "")
+    deletion = bearer.delete(f"{PATH}/self")
+    assert (deletion.status, deletion.text) == (204, "")
     assert_refused(bearer.get(f"{PATH}/self"), 401, "unauthenticated", UNKNOWN_TOKEN)
-    (event,) = admin.get(f"/audit_events?resource_id={created['id']}&action=api_key.delete").json["audit_events"]
-    assert event["actor"]["key_id"] == created["id"]
+    (event,) = admin.get(f"/audit_events?resource_id={new_key['id']}&action=api_key.delete").json["audit_events"]
+    assert event["actor"]["key_id"] == new_key["id"]
     assert bearer.patch(f"{PATH}/self", {}).status == 405
 
 
-@pytest.mark.parametrize("own", [["*:read", "api_keys:write"], ["api_keys:write", "edges:write"]])
-def test_a_key_never_makes_one_with_more_reach(admin: Client, own: list[str]) -> None:
-    bearer = key(admin, scopes=own)
+@pytest.mark.parametrize("own_scopes", [["*:read", "api_keys:write"], ["api_keys:write", "edges:write"]])
+def test_a_key_never_makes_one_with_more_reach(admin: Client, own_scopes: list[str]) -> None:
+    bearer = key(admin, scopes=own_scopes)
     for scope in scopes.list_scopes():
         answer = bearer.post(PATH, {"scopes": [scope]})
-        if KeyLimits(tuple(own)).covers(scope):
+        if KeyLimits(tuple(own_scopes)).covers(scope):
             assert answer.json["scopes"] == [scope]
         else:
-            rule = f"must contain only scopes that your own key covers ({', '.join(own)}); it does not cover '{scope}'"
+            covered = ", ".join(own_scopes)
+            rule = f"must contain only scopes that your own key covers ({covered}); it does not cover '{scope}'"
             assert_refused(answer, 403, "forbidden", BEYOND, {"scopes": rule})
-    assert bearer.create(PATH, {})["scopes"] == own
+    assert bearer.create(PATH, {})["scopes"] == own_scopes
 
 
 def test_a_key_never_makes_one_with_a_later_end(admin: Client) -> None:
@@ -90,8 +93,8 @@ def test_a_key_never_makes_one_with_a_later_end(admin: Client) -> None:
 
 
 def test_a_key_without_end_and_scopes_looks_as_the_specification_has_it_but_for_its_maker(admin: Client) -> None:
-    created = admin.create(PATH, {"expires_at": None, "scopes": None})
-    assert created.keys() == {"id", "uri", "created_at", "created_by", "description", "metadata", "token", "owner_id"}
+    new_key = admin.create(PATH, {"expires_at": None, "scopes": None})
+    assert new_key.keys() == {"id", "uri", "created_at", "created_by", "description", "metadata", "token", "owner_id"}
 
 
 def test_ends_and_scopes_are_checked_and_cannot_be_changed(admin: Client) -> None:
@@ -108,10 +111,10 @@ def test_ends_and_scopes_are_checked_and_cannot_be_changed(admin: Client) -> Non
 
 
 def test_an_ended_key_is_refused_as_an_unknown_one_is(admin: Client) -> None:
-    created = admin.create(PATH, {"expires_at": FAR})
-    bearer = admin.with_token(created["token"])
+    new_key = admin.create(PATH, {"expires_at": FAR})
+    bearer = admin.with_token(new_key["token"])
     assert bearer.get(PATH).status == 200
-    end(created["id"])
+    end(new_key["id"])
     assert_refused(bearer.get(PATH), 401, "unauthenticated", UNKNOWN_TOKEN)
 
 
@@ -130,9 +133,9 @@ def test_a_bots_key_is_authenticated_by_one_read_too(admin: Client) -> None:
     bot = admin.create("/bot_users", {"name": "deployer"})
     bearer = key(admin, owner_id=bot["id"])
     bearer.get(PATH)
-    with calls() as made:
+    with calls() as operations:
         bearer.get(f"/backends/weighted/{ids.new('bkdwd')}")
-    assert made == ["GetItem", "GetItem"]
+    assert operations == ["GetItem", "GetItem"]
 
 
 def test_whoever_is_switched_off_is_refused_by_the_next_request(admin: Client, member: Client) -> None:
@@ -224,9 +227,10 @@ def test_a_key_that_is_made_while_its_bot_is_switched_on_and_off_again_lets_nobo
 
 def test_a_key_is_made_by_three_reads_and_one_write(admin: Client) -> None:
     bot = admin.create("/bot_users", {"name": "deployer", "active": False})["id"]
-    with calls() as own:
+    with calls() as user_calls:
         key(admin)
-    with calls() as of_a_bot:
+    with calls() as bot_calls:
         key(admin, owner_id=bot)
-    made = ["TransactWriteItems", "BatchGetItem"]
-    assert (own, of_a_bot) == (["GetItem", "GetItem", *made], ["GetItem", "GetItem", "GetItem", *made])  # and the rules
+    writes = ["TransactWriteItems", "BatchGetItem"]
+    assert user_calls == ["GetItem", "GetItem", *writes]  # and the rules
+    assert bot_calls == ["GetItem", "GetItem", "GetItem", *writes]

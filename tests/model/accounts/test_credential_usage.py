@@ -16,14 +16,14 @@ READS = ["BatchGetItem"]
 
 @pytest.fixture
 def issuer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Issuer]:
-    with exchanges.allowed(monkeypatch) as found:
-        found.server.publish(signing.rsa_jwk(), signing.ec_jwk(), signing.ed_jwk())
-        yield found
+    with exchanges.serve_allowed_issuer(monkeypatch) as issuer:
+        issuer.server.publish(signing.rsa_jwk(), signing.ec_jwk(), signing.ed_jwk())
+        yield issuer
 
 
 def usage(admin: Client, credential: str) -> dict[str, Any]:
-    found: dict[str, Any] = admin.get(f"/federated_credentials/{credential}/usage").json
-    return found
+    usage: dict[str, Any] = admin.get(f"/federated_credentials/{credential}/usage").json
+    return usage
 
 
 def test_a_refusal_after_the_signature_is_recorded_once_a_minute(admin: Client, issuer: Issuer) -> None:
@@ -35,16 +35,16 @@ def test_a_refusal_after_the_signature_is_recorded_once_a_minute(admin: Client, 
         "refused_last_hour": 0,
         "last_refusal": None,
     }
-    with calls() as made:
+    with calls() as operations:
         for _ in range(3):
             assert_refused(exchange(admin, issuer.token(credential, ref="refs/heads/evil"), credential))
     fetched = ["BatchGetItem", "UpdateItem", "PutItem"]
-    assert made == [*fetched, "UpdateItem", *READS, *READS]
+    assert operations == [*fetched, "UpdateItem", *READS, *READS]
     assert exchange(admin, issuer.token(credential), credential).status == 200
-    found = usage(admin, credential)
-    assert (found["exchanges_last_hour"], found["refused_last_hour"]) == (1, 1)
-    assert found["last_refusal"]["reason"] == "claim:ref"
-    assert found["last_used_at"] is not None
+    counts = usage(admin, credential)
+    assert (counts["exchanges_last_hour"], counts["refused_last_hour"]) == (1, 1)
+    assert counts["last_refusal"]["reason"] == "claim:ref"
+    assert counts["last_used_at"] is not None
 
 
 NOW = int(time.time())

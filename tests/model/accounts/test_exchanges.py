@@ -16,23 +16,23 @@ READS = ["BatchGetItem"]
 
 @pytest.fixture
 def issuer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Issuer]:
-    with exchanges.allowed(monkeypatch) as found:
-        found.server.publish(signing.rsa_jwk(), signing.ec_jwk(), signing.ed_jwk())
-        yield found
+    with exchanges.serve_allowed_issuer(monkeypatch) as issuer:
+        issuer.server.publish(signing.rsa_jwk(), signing.ec_jwk(), signing.ed_jwk())
+        yield issuer
 
 
 def usage(admin: Client, credential: str) -> dict[str, Any]:
-    found: dict[str, Any] = admin.get(f"/federated_credentials/{credential}/usage").json
-    return found
+    usage: dict[str, Any] = admin.get(f"/federated_credentials/{credential}/usage").json
+    return usage
 
 
 def test_an_unknown_credential_has_the_same_answer(admin: Client, issuer: Issuer) -> None:
     credential = issuer.credential(admin)["id"]
     token = issuer.token(credential)
     for audience in (ids.new("fcred"), ids.new("ak"), "a", f"{credential} ", f"{credential}#", "\ud7ff" * 2000):
-        with calls() as made:
+        with calls() as operations:
             assert_refused(exchange(admin, token, audience))
-        assert made in ([], READS)
+        assert operations in ([], READS)
 
 
 def test_a_disabled_credential_is_refused_before_its_issuer_is_asked(admin: Client, issuer: Issuer) -> None:
@@ -44,7 +44,7 @@ def test_a_disabled_credential_is_refused_before_its_issuer_is_asked(admin: Clie
 
 def test_a_stranger_does_not_choose_what_is_fetched(admin: Client, issuer: Issuer) -> None:
     credential = issuer.credential(admin)["id"]
-    with issuer_server.serving() as other:
+    with issuer_server.serve_issuer() as other:
         assert_refused(exchange(admin, issuer.token(credential, iss=other.url), credential))
         assert_refused(exchange(admin, issuer.token(credential, iss=f"{issuer.url}/"), credential))
     assert (other.connections, issuer.server.connections) == (0, 0)

@@ -14,8 +14,8 @@ from tests.transports import Answer, Client
 
 @pytest.fixture
 def issuer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Issuer]:
-    with exchanges.allowed(monkeypatch) as found:
-        yield found
+    with exchanges.serve_allowed_issuer(monkeypatch) as issuer:
+        yield issuer
 
 
 def people(admin: Client, issuer: Issuer, **more: Any) -> str:
@@ -24,8 +24,8 @@ def people(admin: Client, issuer: Issuer, **more: Any) -> str:
 
 
 def sign_in(admin: Client, issuer: Issuer, credential: str, email: str, sub: str = "1", **claims: Any) -> Answer:
-    own = {"email": email, "email_verified": True, "sub": sub, **claims}
-    return exchange(admin, issuer.token(credential, **own), credential)
+    all_claims = {"email": email, "email_verified": True, "sub": sub, **claims}
+    return exchange(admin, issuer.token(credential, **all_claims), credential)
 
 
 def reason(admin: Client, credential: str) -> str:
@@ -108,8 +108,8 @@ def test_an_admin_is_bound_by_a_verified_email_only(admin: Client, issuer: Issue
     assert_refused(sign_in(admin, issuer, by_login, "x@example.com", login="root@example.com"))
     assert reason(admin, by_login) == "identity"
     by_email = people(admin, issuer, provision=False)
-    got = sign_in(admin, issuer, by_email, "root@example.com").json
-    assert got["owner"]["name"] == "root@example.com"
+    key = sign_in(admin, issuer, by_email, "root@example.com").json
+    assert key["owner"]["name"] == "root@example.com"
 
 
 def test_an_inactive_user_stays_inactive(admin: Client, issuer: Issuer) -> None:
@@ -137,7 +137,7 @@ def test_an_account_has_at_most_1000_users(admin: Client, issuer: Issuer) -> Non
 
 def test_a_deleted_user_is_bound_no_more(admin: Client, issuer: Issuer) -> None:
     credential = people(admin, issuer)
-    got = sign_in(admin, issuer, credential, "ada@example.com").json
-    assert admin.delete(f"/api_keys/{got['id']}").status == 204
-    assert admin.delete(f"/users/{got['owner']['id']}").status == 204
-    assert sign_in(admin, issuer, credential, "ada@example.com", "2").json["owner"]["id"] != got["owner"]["id"]
+    key = sign_in(admin, issuer, credential, "ada@example.com").json
+    assert admin.delete(f"/api_keys/{key['id']}").status == 204
+    assert admin.delete(f"/users/{key['owner']['id']}").status == 204
+    assert sign_in(admin, issuer, credential, "ada@example.com", "2").json["owner"]["id"] != key["owner"]["id"]

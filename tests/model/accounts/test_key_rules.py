@@ -17,7 +17,7 @@ ALL = ApiKeyRules(enabled=True, max_lifetime=60, require_scopes=True, allowed_ne
 
 
 @pytest.mark.parametrize(
-    ("asked", "broken"),
+    ("limits", "broken"),
     [
         (limits(CREATED + 60, ["users:read"], ["10.1.0.0/16"]), []),
         (limits(CREATED + 61, ["users:read"], ["10.1.0.0/16"]), ["expires_at"]),
@@ -28,6 +28,6 @@ ALL = ApiKeyRules(enabled=True, max_lifetime=60, require_scopes=True, allowed_ne
         (limits(None, [], ["0.0.0.0/0"]), ["expires_at", "scopes", "allowed_networks"]),
     ],
 )
-def test_a_key_beyond_the_rules_breaks_each_of_them(asked: KeyLimits, broken: list[str]) -> None:
-    assert [*key_rules.find_violations(ALL, asked, CREATED)] == broken
-    assert key_rules.find_violations(ApiKeyRules(enabled=True), asked, CREATED) == {}
+def test_a_key_beyond_the_rules_breaks_each_of_them(limits: KeyLimits, broken: list[str]) -> None:
+    assert [*key_rules.find_violations(ALL, limits, CREATED)] == broken
+    assert key_rules.find_violations(ApiKeyRules(enabled=True), limits, CREATED) == {}

@@ -33,15 +33,15 @@ COLLECTIONS = (*NAMED, "account", "api_keys", "audit_events", "bot_users", "fede
 
 def plain_forms() -> list[str]:
     rights = [f"{name}:{right}" for name in COLLECTIONS for right in ("read", "write")]
-    created = [f"{name}:create" for name in CREATED]
-    return ["*", "*:read", *rights, *created, "ssh_certificate_authorities:revoke"]
+    create_forms = [f"{name}:create" for name in CREATED]
+    return ["*", "*:read", *rights, *create_forms, "ssh_certificate_authorities:revoke"]
 
 
 def forms_with_id(unique: str = OWN) -> list[str]:
-    named = [(name, f"{prefix}_{unique}") for name, prefixes in NAMED.items() for prefix in prefixes]
-    both = [f"{name}:{right}@{id}" for name, id in named for right in ("read", "write")]
-    created = [f"{name}:create@sshca_{unique}" for name in CERTIFICATES]
-    return [*both, *created, f"ssh_certificate_authorities:revoke@sshca_{unique}"]
+    pairs = [(name, f"{prefix}_{unique}") for name, prefixes in NAMED.items() for prefix in prefixes]
+    both = [f"{name}:{right}@{id}" for name, id in pairs for right in ("read", "write")]
+    create_forms = [f"{name}:create@sshca_{unique}" for name in CERTIFICATES]
+    return [*both, *create_forms, f"ssh_certificate_authorities:revoke@sshca_{unique}"]
 
 
 def allows(scope: str, endpoint: Endpoint, id: str, authority: str) -> bool:
@@ -55,13 +55,13 @@ def allows(scope: str, endpoint: Endpoint, id: str, authority: str) -> bool:
     if scope == "*:read":
         return method == "GET"
     collection, _, right = scope.partition(":")
-    right, at, named = right.partition("@")
+    right, separator, scope_id = right.partition("@")
     if path.split("/")[1] != collection:
         return False
-    if at and collection in CERTIFICATES and authority != named:
+    if separator and collection in CERTIFICATES and authority != scope_id:
         return False
     is_list = method == "GET" and not id
-    if at and collection not in CERTIFICATES and id != named and not is_list:
+    if separator and collection not in CERTIFICATES and id != scope_id and not is_list:
         return False
     if method == "GET":
         return right == "read"
@@ -72,7 +72,7 @@ def allows(scope: str, endpoint: Endpoint, id: str, authority: str) -> bool:
     return right == "write"
 
 
-def permitted(scope: str, endpoint: Endpoint, path: dict[str, str], authority: str) -> bool:
+def is_permitted(scope: str, endpoint: Endpoint, path: dict[str, str], authority: str) -> bool:
     """Return whether the rules permit a request: before it is read, and once a certificate's authority is known."""
     if scopes.find_missing([scope], endpoint.method, endpoint.path, path):
         return False
@@ -87,8 +87,8 @@ def requests(endpoint: Endpoint) -> Iterator[tuple[dict[str, str], str]]:
     """Yield the values of the path and the authority of the certificate, for own, other and absent resources."""
     collection = endpoint.path.split("/")[1]
     for unique in (OWN, OTHER, ABSENT):
-        at = endpoint.path.partition("/{")[0]
-        kind = kinds.at(at)
+        collection_path = endpoint.path.partition("/{")[0]
+        kind = kinds.at(collection_path)
         path = {"id": f"{kind.prefix}_{unique}"} if kind and "{" in endpoint.path else {}
         yield path, f"sshca_{unique}" if collection in CERTIFICATES else ""
 
@@ -103,7 +103,7 @@ def test_every_form_permits_exactly_what_it_says() -> None:
     wrong = [
         (form, endpoint.method, endpoint.path, path, authority)
         for form, endpoint, path, authority in cells
-        if permitted(form, endpoint, path, authority)
+        if is_permitted(form, endpoint, path, authority)
         is not (allows(form, endpoint, path.get("id", ""), authority) or is_list_of_authority(form, endpoint))
     ]
     assert len(cells) > 4000
@@ -112,9 +112,9 @@ def test_every_form_permits_exactly_what_it_says() -> None:
 
 def is_list_of_authority(scope: str, endpoint: Endpoint) -> bool:
     """Return whether a scope of one authority permits a list of certificates, which is filtered."""
-    name, at, _ = scope.partition("@")
+    name, separator, _ = scope.partition("@")
     collection, _, right = name.partition(":")
-    is_filtered = bool(at) and collection in CERTIFICATES and right == "read"
+    is_filtered = bool(separator) and collection in CERTIFICATES and right == "read"
     return is_filtered and (endpoint.method, endpoint.path) == ("GET", f"/{collection}")
 
 
@@ -122,8 +122,8 @@ def test_the_forms_are_those_of_the_specification() -> None:
     assert sorted(scopes.list_scopes()) == sorted(plain_forms())
     for form in (*plain_forms(), *forms_with_id()):
         assert scopes.check(form) == form
-    every = {f"{name}:{right}" for name in COLLECTIONS for right in ("read", "write", "create", "revoke")}
-    for form in every - {*plain_forms()}:
+    all_forms = {f"{name}:{right}" for name in COLLECTIONS for right in ("read", "write", "create", "revoke")}
+    for form in all_forms - {*plain_forms()}:
         with pytest.raises(ValueError, match="must be '\\*', "):
             scopes.check(form)
 
@@ -154,33 +154,33 @@ def test_an_id_belongs_to_the_collection(form: str, rule: str) -> None:
         scopes.check(form)
 
 
-def given(maker: str) -> set[str]:
+def expected_forms(maker: str) -> set[str]:
     """Return the forms that a key with one scope may give to another key, by the table of the specification."""
-    every = {*plain_forms(), *forms_with_id(), *forms_with_id(OTHER)}
-    name, at, id = maker.partition("@")
+    all_forms = {*plain_forms(), *forms_with_id(), *forms_with_id(OTHER)}
+    name, separator, id = maker.partition("@")
     collection, _, right = name.partition(":")
     if maker == "*":
-        return every
+        return all_forms
     if maker == "*:read":
-        return {form for form in every if form.partition(":")[2].partition("@")[0] == "read"}
+        return {form for form in all_forms if form.partition(":")[2].partition("@")[0] == "read"}
     rights = {"write", "create", "revoke"} if right == "write" else {right}
-    same = {f"{collection}:{each}" for each in rights}
-    if at:
-        return {form for form in every if form in {f"{each}@{id}" for each in same}}
-    return {form for form in every if form.partition("@")[0] in same}
+    scope_forms = {f"{collection}:{right}" for right in rights}
+    if separator:
+        return {form for form in all_forms if form in {f"{scope_form}@{id}" for scope_form in scope_forms}}
+    return {form for form in all_forms if form.partition("@")[0] in scope_forms}
 
 
 def test_a_scope_covers_exactly_what_its_key_may_give() -> None:
-    every = {*plain_forms(), *forms_with_id(), *forms_with_id(OTHER)}
-    for maker in every:
-        assert {form for form in every if scopes.covers([maker], form)} == given(maker), maker
+    all_forms = {*plain_forms(), *forms_with_id(), *forms_with_id(OTHER)}
+    for maker in all_forms:
+        assert {form for form in all_forms if scopes.covers([maker], form)} == expected_forms(maker), maker
 
 
 def test_every_collection_with_a_creation_has_the_right_to_create() -> None:
-    created = {
+    collections = {
         endpoint.path.split("/")[1] for endpoint in ENDPOINTS if endpoint.method == "POST" and "{" not in endpoint.path
     }
-    assert created == {form.partition(":")[0] for form in scopes.list_scopes() if form.endswith(":create")}
+    assert collections == {form.partition(":")[0] for form in scopes.list_scopes() if form.endswith(":create")}
 
 
 def test_a_missing_scope_is_the_narrowest() -> None:

@@ -15,7 +15,7 @@ BOTS, KEYS, LIST = "/bot_users", "/api_keys", "/backends/weighted"
 NO_BOT = "The bot that owns the API key is inactive or was deleted."
 
 
-def broken() -> None:
+def fail() -> None:
     raise EndpointConnectionError(endpoint_url="http://store")
 
 
@@ -30,8 +30,8 @@ def key_of(admin: Client, bot: str) -> Client:
 
 
 def events(admin: Client, bot: str) -> list[Any]:
-    found = admin.get(f"/audit_events?resource_id={bot.rpartition('/')[2]}").json["audit_events"]
-    return [event["changed"] for event in found if event["action"] == "bot_user.update"]
+    events = admin.get(f"/audit_events?resource_id={bot.rpartition('/')[2]}").json["audit_events"]
+    return [event["changed"] for event in events if event["action"] == "bot_user.update"]
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -49,11 +49,11 @@ def test_who_switches_last_is_not_overtaken_by_what_another_tells_the_keys(
 def test_a_bot_is_shown_as_active_until_its_keys_know(admin: Client, bot: str) -> None:
     keys = [key_of(admin, bot) for _ in range(3)]
     tag = admin.get(bot).headers["etag"]
-    with before_transaction(2, broken):
+    with before_transaction(2, fail):
         assert admin.patch(bot, {"active": False}).status == 503
     assert [key.get(LIST).status for key in keys] == [200] * 3
     assert admin.get(bot).json["active"] is True
-    assert [each["active"] for each in admin.get(BOTS).json["bot_users"]] == [True]
+    assert [bot["active"] for bot in admin.get(BOTS).json["bot_users"]] == [True]
     assert admin.send("PATCH", bot, {"active": True}, If_Match=tag).status == 412
     off = admin.patch(bot, {"active": False})
     assert (off.status, off.json["active"]) == (200, False)
@@ -66,7 +66,7 @@ def test_a_bot_is_shown_as_active_until_its_keys_know(admin: Client, bot: str) -
 
 def test_a_bot_that_is_switched_on_again_instead_is_so_for_all_its_keys(admin: Client, bot: str) -> None:
     keys = [key_of(admin, bot) for _ in range(2)]
-    with before_transaction(2, broken):
+    with before_transaction(2, fail):
         assert admin.patch(bot, {"active": False}).status == 503
     assert admin.patch(bot, {"active": True}).json["active"] is True
     assert [key.get(LIST).status for key in keys] == [200, 200]
@@ -77,20 +77,20 @@ def test_a_bot_that_is_switched_on_again_instead_is_so_for_all_its_keys(admin: C
 def test_the_operator_sees_that_an_account_or_user_is_not_off_yet(
     admin: Client, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    what, *_ = words
-    place = [admin.account] if what == "accounts" else [admin.account, admin.user]
+    noun, *_ = words
+    arguments = [admin.account] if noun == "accounts" else [admin.account, admin.user]
 
     def state() -> bool:
         capsys.readouterr()
-        entrance.main([what, "list", *place[:-1], "--json"])
-        found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-        return next(bool(one["active"]) for one in found if one["id"] == place[-1])
+        entrance.main([noun, "list", *arguments[:-1], "--json"])
+        entries = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        return next(bool(entry["active"]) for entry in entries if entry["id"] == arguments[-1])
 
-    with before_transaction(2, broken), pytest.raises(SystemExit):
-        entrance.main([what, "disable", *place])
+    with before_transaction(2, fail), pytest.raises(SystemExit):
+        entrance.main([noun, "disable", *arguments])
     assert (state(), admin.get(LIST).status) == (True, 200)
-    entrance.main([what, "disable", *place])
+    entrance.main([noun, "disable", *arguments])
     assert (state(), admin.get(LIST).status) == (False, 401)
-    if what == "users":
-        entrance.main([what, "enable", *place])
+    if noun == "users":
+        entrance.main([noun, "enable", *arguments])
         assert (state(), admin.get(LIST).status) == (True, 200)

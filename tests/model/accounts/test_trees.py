@@ -18,8 +18,8 @@ LIST = "/backends/weighted"
 
 @pytest.fixture
 def issuer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Issuer]:
-    with exchanges.allowed(monkeypatch) as found:
-        yield found
+    with exchanges.serve_allowed_issuer(monkeypatch) as issuer:
+        yield issuer
 
 
 def signed_in(admin: Client, issuer: Issuer, credential: str) -> Client:
@@ -42,12 +42,12 @@ def test_the_keys_of_a_disabled_credential_are_inactive(admin: Client, issuer: I
     assert parent.delete("/api_keys/self").status == 204
     tree, other = (key, child(key), orphan), signed_in(admin, issuer, credential_of(admin, issuer)[0])
     assert admin.patch(path, {"enabled": False}).json["enabled"] is False
-    for each in tree:
-        assert_refusal(each.get(LIST), 401, "unauthenticated", DISABLED)
+    for client in tree:
+        assert_refusal(client.get(LIST), 401, "unauthenticated", DISABLED)
     assert (other.get(LIST).status, admin.get(LIST).status) == (200, 200)
     assert_refused(exchange(admin, issuer.token(id), id))
     assert admin.patch(path, {"enabled": True}).json["enabled"] is True
-    assert [each.get(LIST).status for each in tree] == [200] * 3
+    assert [client.get(LIST).status for client in tree] == [200] * 3
     assert parent.get(LIST).status == 401
 
 
@@ -58,9 +58,9 @@ def test_keys_of_credentials_that_its_keys_created_are_inactive_too(admin: Clien
         ids.append(issuer.credential(keys[-1], scopes=["*"])["id"])
         keys.append(child(signed_in(admin, issuer, ids[-1])))
 
-    def switch(place: int, to: bool) -> list[int]:
+    def switch(index: int, to: bool) -> list[int]:
         """Return the statuses of the keys, then of exchanges, after a switch."""
-        path = f"/federated_credentials/{ids[place]}"
+        path = f"/federated_credentials/{ids[index]}"
         assert admin.patch(path, {"enabled": to}).json["enabled"] is to
         return [key.get(LIST).status for key in keys] + [exchange(admin, issuer.token(id), id).status for id in ids]
 
@@ -101,10 +101,10 @@ def test_a_credential_is_shown_as_enabled_until_its_keys_are_inactive(admin: Cli
     id, path = credential_of(admin, issuer)
     key = signed_in(admin, issuer, id)
 
-    def broken() -> None:
+    def fail() -> None:
         raise EndpointConnectionError(endpoint_url="http://store")
 
-    with before_transaction(2, broken):
+    with before_transaction(2, fail):
         assert admin.patch(path, {"enabled": False}).status == 503
     assert (admin.get(path).json["enabled"], key.get(LIST).status) == (True, 200)
     assert_refused(exchange(admin, issuer.token(id), id))
@@ -129,30 +129,30 @@ def test_a_credential_with_live_keys_is_not_deleted(admin: Client, issuer: Issue
     child(key)
     msg = "2 valid API keys descend from the credential: offboard the credential first."
     assert_refusal(admin.delete(path), 409, "conflict", msg)
-    for each in admin.get("/api_keys").json["keys"]:
-        if each["created_by"] != "operator":
-            assert admin.delete(f"/api_keys/{each['id']}").status == 204
+    for entry in admin.get("/api_keys").json["keys"]:
+        if entry["created_by"] != "operator":
+            assert admin.delete(f"/api_keys/{entry['id']}").status == 204
     assert admin.delete(path).status == 204
     assert_refused(exchange(admin, issuer.token(id), id))
 
 
 def test_an_exchange_while_its_credential_is_deleted_gets_nothing(admin: Client, issuer: Issuer) -> None:
     id, path = credential_of(admin, issuer)
-    found = []
+    answers = []
     token = issuer.token(id)
-    with before_transaction(1, lambda: found.append(exchange(admin, token, id))):
+    with before_transaction(1, lambda: answers.append(exchange(admin, token, id))):
         assert admin.delete(path).status == 204
-    assert_refused(found[0])
+    assert_refused(answers[0])
     assert [key["created_by"] for key in admin.get("/api_keys").json["keys"]] == ["operator"]
 
 
 def test_a_credential_that_could_not_be_deleted_continues(admin: Client, issuer: Issuer) -> None:
     id, path = credential_of(admin, issuer)
 
-    def broken() -> None:
+    def fail() -> None:
         raise EndpointConnectionError(endpoint_url="http://store")
 
-    with before_transaction(1, broken):
+    with before_transaction(1, fail):
         assert admin.delete(path).status == 503
     assert exchange(admin, issuer.token(id), id).status == 200
     msg = "1 valid API keys descend from the credential: offboard the credential first."
@@ -170,6 +170,6 @@ def test_a_change_while_a_credential_is_deleted_is_effective(admin: Client, issu
 def test_keys_from_before_the_longest_lifetime_are_not_read(admin: Client, issuer: Issuer) -> None:
     id, path = credential_of(admin, issuer)
     signed_in(admin, issuer, id)
-    with reads() as found:
+    with reads() as counts:
         assert admin.patch(path, {"enabled": False}).status == 200
-    assert found == [2]  # the two keys of the last 12 hours
+    assert counts == [2]  # the two keys of the last 12 hours

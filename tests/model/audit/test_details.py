@@ -15,7 +15,7 @@ LONG = ["bind:" + "x" * 200] * 30
 
 
 @pytest.mark.parametrize(
-    ("told", "shown"),
+    ("details", "expected"),
     [
         ({}, {}),
         ({"scopes": ["*"], "expires_at": None, "owner_id": ""}, {"scopes": ["*"]}),
@@ -27,12 +27,12 @@ LONG = ["bind:" + "x" * 200] * 30
         ({"acl": LONG}, {"acl": details.digest(json.dumps(LONG))}),
     ],
 )
-def test_what_is_made_or_removed_is_told_by_paths(told: dict[str, Any], shown: dict[str, Any]) -> None:
-    assert trail.details_of(told) == shown
+def test_what_is_made_or_removed_is_told_by_paths(details: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert trail.details_of(details) == expected
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "shown"),
+    ("before", "after", "expected"),
     [
         ({"a": 1}, {"a": 1}, {}),
         ({"a": 1, "b": 2}, {"a": 1, "b": 3}, {"before": {"b": "2"}, "after": {"b": "3"}}),
@@ -41,8 +41,10 @@ def test_what_is_made_or_removed_is_told_by_paths(told: dict[str, Any], shown: d
         ({"secret": b"old"}, {"secret": b"new"}, {"before": {"secret": "(secret)"}, "after": {"secret": "(secret)"}}),
     ],
 )
-def test_a_change_is_told_by_what_differs(before: dict[str, Any], after: dict[str, Any], shown: dict[str, Any]) -> None:
-    assert trail.details_between(before, after) == shown
+def test_a_change_is_told_by_what_differs(
+    before: dict[str, Any], after: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assert trail.details_between(before, after) == expected
 
 
 @each_kind
@@ -50,7 +52,7 @@ def test_the_form_of_each_kind_is_the_one_that_is_stored(resource: Resource) -> 
     if resource.kind is not kinds.TUNNELS:  # whose two forms one stands for
         assert resource.kind.stored_type is resource.stored
         assert [kinds.stored_type_of_module(module.name) for module in resource.modules] == [
-            it.stored for it in resource.modules
+            module.stored for module in resource.modules
         ]
 
 

@@ -23,12 +23,12 @@ def newest(client: Client, action: str) -> Any:
 def test_they_tell_who_let_which_key_in_again(admin: Client) -> None:
     authority = admin.create("/ssh_certificate_authorities", {})["id"]
     path = f"/ssh_certificate_authorities/{authority}/revocations"
-    revoked = admin.create(path, {"public_key": public_key(), "reason": "a reason of mine"})
-    assert admin.delete(f"{path}/{revoked['id']}").status == 204
-    made, gone = newest(admin, "ssh_revocation.create"), newest(admin, "ssh_revocation.delete")
-    assert made["details"] == gone["details"] == {"key_fingerprint": revoked["key_fingerprint"]}
-    assert (gone["actor"]["name"], gone["actor"]["owner_id"]) == ("admin", admin.user)
-    assert gone["resource_uri"].endswith(f"{path}/{revoked['id']}")
+    revocation = admin.create(path, {"public_key": public_key(), "reason": "a reason of mine"})
+    assert admin.delete(f"{path}/{revocation['id']}").status == 204
+    creation, deletion = newest(admin, "ssh_revocation.create"), newest(admin, "ssh_revocation.delete")
+    assert creation["details"] == deletion["details"] == {"key_fingerprint": revocation["key_fingerprint"]}
+    assert (deletion["actor"]["name"], deletion["actor"]["owner_id"]) == ("admin", admin.user)
+    assert deletion["resource_uri"].endswith(f"{path}/{revocation['id']}")
 
 
 def test_they_tell_what_a_policy_bound_before_and_after(admin: Client) -> None:
@@ -43,33 +43,33 @@ def test_they_tell_what_a_policy_bound_before_and_after(admin: Client) -> None:
         "after": {"user.max_lifetime": "600000000"},
     }
     assert admin.delete(address).status == 204
-    gone = newest(admin, "ssh_certificate_authority.policy.delete")["details"]
-    assert gone["before"]["user.max_lifetime"] == "600000000"
-    assert gone["after"] == {}
+    details = newest(admin, "ssh_certificate_authority.policy.delete")["details"]
+    assert details["before"]["user.max_lifetime"] == "600000000"
+    assert details["after"] == {}
 
 
 def test_they_tell_what_a_deleted_key_could_do_and_who_had_made_it(admin: Client) -> None:
-    asked = {"scopes": ["ssh_user_certificates:write"], "expires_at": "2100-01-01T00:00:00Z"}
-    key = admin.create("/api_keys", asked)
+    fields = {"scopes": ["ssh_user_certificates:write"], "expires_at": "2100-01-01T00:00:00Z"}
+    key = admin.create("/api_keys", fields)
     assert admin.delete(f"/api_keys/{key['id']}").status == 204
-    gone, made = page(admin, f"resource_id={key['id']}")
-    assert gone["details"] == made["details"]
-    assert gone["details"].items() >= {**asked, "owner_id": admin.user}.items()
-    assert made["actor"]["key_id"] == key_in(admin.token)
+    deletion, creation = page(admin, f"resource_id={key['id']}")
+    assert deletion["details"] == creation["details"]
+    assert deletion["details"].items() >= {**fields, "owner_id": admin.user}.items()
+    assert creation["actor"]["key_id"] == key_in(admin.token)
 
 
 def test_they_tell_of_a_key_without_scopes_that_it_could_do_all(admin: Client) -> None:
     key = admin.create("/api_keys", {})["id"]
-    (created,) = page(admin, f"resource_id={key}")
-    assert created["details"]["scopes"] == ["*"]
+    (event,) = page(admin, f"resource_id={key}")
+    assert event["details"]["scopes"] == ["*"]
 
 
 def test_they_tell_of_rights_references_and_sealed_secrets_before_and_after(admin: Client) -> None:
     credential = admin.create("/ssh_credentials", {"public_key": public_key(), "acl": ["bind:a.example.com"]})
     admin.patch(f"/ssh_credentials/{credential['id']}", {"acl": [], "description": "some text"})
-    changed = newest(admin, "ssh_credential.update")
-    assert changed["changed"] == ["acl", "description"]
-    assert changed["details"] == {"before": {"acl": ["bind:a.example.com"]}, "after": {"acl": []}}
+    event = newest(admin, "ssh_credential.update")
+    assert event["changed"] == ["acl", "description"]
+    assert event["details"] == {"before": {"acl": ["bind:a.example.com"]}, "after": {"acl": []}}
     edge = admin.create("/edges/https", {"hostports": ["tell.example.com:443"]})["id"]
     route = admin.create(f"/edges/https/{edge}/routes", {"match_type": "exact_path", "match": "/"})["id"]
     for secret in ("a-secret-of-a-provider", "another-secret-of-it"):
@@ -89,7 +89,7 @@ def test_revisions_tell_the_order_of_forty_changes_of_one_resource(admin: Client
     assert admin.delete(address).status == 204
     events = page(admin, f"resource_id={address.rpartition('/')[2]}")
     assert sorted(event["revision"] for event in events) == [*range(1, 42)]
-    verbs = [it["action"].rpartition(".")[2] for it in sorted(events, key=lambda it: it["revision"])]
+    verbs = [event["action"].rpartition(".")[2] for event in sorted(events, key=lambda event: event["revision"])]
     assert verbs == ["create", *["update"] * 39, "delete"]
 
 
@@ -155,21 +155,21 @@ def test_actions_are_found_by_what_they_begin_with(admin: Client) -> None:
     authority = admin.create("/ssh_certificate_authorities", {})["id"]
     admin.create("/backends/weighted", {})
     admin.create("/ssh_user_certificates", {"ssh_certificate_authority_id": authority, "public_key": public_key()})
-    found = [event["action"] for event in page(admin, "action=ssh_*")]
-    assert found == ["ssh_user_certificate.create", "ssh_certificate_authority.create"]
+    actions = [event["action"] for event in page(admin, "action=ssh_*")]
+    assert actions == ["ssh_user_certificate.create", "ssh_certificate_authority.create"]
     assert [event["action"] for event in page(admin, "action=weighted_backend.cr*")] == ["weighted_backend.create"]
     assert page(admin, "action=*") == page(admin)
 
 
 def test_they_tell_which_name_was_reserved_and_the_certificate_before_and_after(admin: Client) -> None:
     certificate = "cert_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"
-    made = admin.create("/reserved_domains", {"domain": "Shop.Example.com", "proxy_protocol": True})
-    admin.patch(f"/reserved_domains/{made['id']}", {"certificate_id": certificate})
-    assert admin.delete(f"/reserved_domains/{made['id']}").status == 204
-    gone, changed, created = page(admin, f"resource_id={made['id']}")
-    told = {"domain": "shop.example.com", "proxy_protocol": "true"}
-    assert (created["details"], gone["details"]) == (told, {**told, "certificate_id": certificate})
-    assert changed["details"] == {"before": {}, "after": {"certificate_id": certificate}}
+    reservation = admin.create("/reserved_domains", {"domain": "Shop.Example.com", "proxy_protocol": True})
+    admin.patch(f"/reserved_domains/{reservation['id']}", {"certificate_id": certificate})
+    assert admin.delete(f"/reserved_domains/{reservation['id']}").status == 204
+    deletion, update, creation = page(admin, f"resource_id={reservation['id']}")
+    details = {"domain": "shop.example.com", "proxy_protocol": "true"}
+    assert (creation["details"], deletion["details"]) == (details, {**details, "certificate_id": certificate})
+    assert update["details"] == {"before": {}, "after": {"certificate_id": certificate}}
 
 
 def test_they_tell_which_port_was_reserved(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,8 +177,8 @@ def test_they_tell_which_port_was_reserved(admin: Client, monkeypatch: pytest.Mo
     monkeypatch.setenv("TCP_PORTS", "20000")
     base_names.forget_settings()
     try:
-        made = admin.create("/reserved_addrs", {"region": "us"})
+        reservation = admin.create("/reserved_addrs", {"region": "us"})
     finally:
         base_names.forget_settings()
-    (created,) = page(admin, f"resource_id={made['id']}")
-    assert created["details"] == {"addr": "tunnels.example:20000", "proxy_protocol": "false"}
+    (event,) = page(admin, f"resource_id={reservation['id']}")
+    assert event["details"] == {"addr": "tunnels.example:20000", "proxy_protocol": "false"}

@@ -24,7 +24,7 @@ from chalicelib.operator import migrate
 from chalicelib.resources.backends import http_response_backends
 from chalicelib.schema.fields import Line, Shown
 from tests import conformity
-from tests.records import every
+from tests.records import list_all
 from tests.transports import Client, InProcess
 
 
@@ -54,7 +54,9 @@ BACKENDS = replace(
     http_response_backends.RESOURCE, stored=WithReason, create=Reasoned, change=Reasoned, response=ShownReason
 )
 POLICY = replace(traffic_policy.MODULES[0], stored=WithMode, shape=Moded)
-EDGES = replace(tcp.RESOURCE, modules=(*(it for it in modules.of(kinds.TCP_EDGES) if it.name != POLICY.name), POLICY))
+EDGES = replace(
+    tcp.RESOURCE, modules=(*(module for module in modules.of(kinds.TCP_EDGES) if module.name != POLICY.name), POLICY)
+)
 
 
 @pytest.fixture
@@ -72,10 +74,10 @@ def client(admin: Client) -> Iterator[Client]:
 
 def forms() -> Forms:
     """Return the stored type of each kind and module, with the new fields."""
-    found = migrate.forms()
-    of_edges = {**found.modules[kinds.TCP_EDGES], POLICY.name: WithMode}
-    stored = {**found.kinds, kinds.HTTP_RESPONSE_BACKENDS: WithReason}
-    return Forms(stored, {**found.modules, kinds.TCP_EDGES: of_edges})
+    forms = migrate.forms()
+    of_edges = {**forms.modules[kinds.TCP_EDGES], POLICY.name: WithMode}
+    stored_types = {**forms.kinds, kinds.HTTP_RESPONSE_BACKENDS: WithReason}
+    return Forms(stored_types, {**forms.modules, kinds.TCP_EDGES: of_edges})
 
 
 def test_a_field_shows_in_records_without_it_and_is_written_into_them(admin: Client, client: Client) -> None:
@@ -83,31 +85,31 @@ def test_a_field_shows_in_records_without_it_and_is_written_into_them(admin: Cli
     policy = {"value": '{"inbound": []}'}
     edge = admin.create("/edges/tcp", {"traffic_policy": policy})
     address, module = f"/backends/http_response/{backend['id']}", f"/edges/tcp/{edge['id']}/traffic_policy"
-    shown = {**backend, "reason": "because"}
-    assert client.get(address).json == shown
-    assert client.get("/backends/http_response").json["backends"] == [shown]
+    expected = {**backend, "reason": "because"}
+    assert client.get(address).json == expected
+    assert client.get("/backends/http_response").json["backends"] == [expected]
     moded = {"enabled": True, "value": policy["value"], "mode": "enforce"}
     assert client.get(module).json == moded
     assert client.get(f"/edges/tcp/{edge['id']}").json == {**edge, "traffic_policy": moded}
 
-    lacking = [record for record in every() if migrations.needed(record, forms())]
+    lacking = [record for record in list_all() if migrations.needed(record, forms())]
     assert {backend["id"], edge["id"]} <= {record["id"] for record in lacking}
     assert all(migrations.apply(record, forms()) for record in lacking)
-    assert not any(migrations.needed(record, forms()) for record in every())
+    assert not any(migrations.needed(record, forms()) for record in list_all())
     assert body(backend["id"])["reason"] == "because"
-    assert client.get(address).json == shown
-    assert client.patch(address, {"reason": "new"}).json == {**shown, "reason": "new"}
+    assert client.get(address).json == expected
+    assert client.patch(address, {"reason": "new"}).json == {**expected, "reason": "new"}
     assert client.get(module).json == moded
 
 
 def test_a_record_that_changes_while_it_is_written_is_left_to_the_next_run(admin: Client, client: Client) -> None:
     id = admin.create("/backends/http_response", {})["id"]
-    (old,) = (record for record in every() if record["id"] == id)
+    (old,) = (record for record in list_all() if record["id"] == id)
     client.patch(f"/backends/http_response/{id}", {"reason": "new"})
     assert migrations.apply(old, forms()) is False
     assert body(id)["reason"] == "new"
 
 
 def body(id: str) -> Any:
-    (record,) = (record for record in every() if record["id"] == id)
+    (record,) = (record for record in list_all() if record["id"] == id)
     return record["body"]

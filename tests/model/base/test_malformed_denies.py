@@ -4,7 +4,7 @@ from typing import Any
 
 from chalicelib.operator import owners
 from chalicelib.storage.client import dynamodb
-from tests.records import WRONG, put, stored, with_scope
+from tests.records import WRONG, put, read_record, with_scope
 from tests.samples import public_key
 from tests.transports import Client, key_in
 
@@ -33,21 +33,21 @@ def test_a_malformed_policy_signs_nothing(admin: Client) -> None:
     authority = admin.create("/ssh_certificate_authorities", {})["id"]
     policy = {"user": {"allowed_principals": ["deploy"]}}
     assert admin.put(f"/ssh_certificate_authorities/{authority}/policy", policy).status == 200
-    record = stored(authority)
-    asked = {"ssh_certificate_authority_id": authority, "public_key": public_key(), "principals": ["root"]}
-    assert admin.post("/ssh_user_certificates", asked).status == 400
+    record = read_record(authority)
+    body = {"ssh_certificate_authority_id": authority, "public_key": public_key(), "principals": ["root"]}
+    assert admin.post("/ssh_user_certificates", body).status == 400
     user = record["parts"]["policy"]["user"]
     patterns = {"user": {**user, "allowed_principals": "deploy"}}
     forms: list[Any] = [None, [], "text", {"user": []}, patterns, {"enabled": 0}]
     for wrong in forms:
         put({**record, "parts": {"policy": wrong}})
-        assert admin.post("/ssh_user_certificates", asked).status == 500, wrong
+        assert admin.post("/ssh_user_certificates", body).status == 500, wrong
 
 
 def test_switching_an_owner_off_reaches_its_malformed_keys_and_no_others(admin: Client) -> None:
     bot = admin.create("/bot_users", {"name": "deployer"})["id"]
     keys = [admin.create("/api_keys", {"owner_id": bot}) for _ in range(2)]
-    record = stored(keys[0]["id"])
+    record = read_record(keys[0]["id"])
     bodies: list[Any] = [[], {**record["body"], "owner_id": 7}, {**record["body"], "metadata": 7}]
     for body in bodies:
         put({**record, "body": body})

@@ -50,7 +50,7 @@ def test_a_chain_is_stored_as_its_certificates() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "no PEM", "-----BEGIN", *(crypto.pem.encode("CERTIFICATE", it) for it in (b"\x30", b"\x30\x01\x00"))]
+    "text", ["", "no PEM", "-----BEGIN", *(crypto.pem.encode("CERTIFICATE", der) for der in (b"\x30", b"\x30\x01\x00"))]
 )
 def test_a_text_that_is_no_chain_is_stored_as_it_is(text: str) -> None:
     assert CERTIFICATES.text(CERTIFICATES.packed(text)) == text

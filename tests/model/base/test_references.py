@@ -28,7 +28,7 @@ def lenient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STRICT_REFERENCES", "false")
 
 
-def some(client: Client, count: int) -> list[str]:
+def create_backends(client: Client, count: int) -> list[str]:
     """Return the ids of new backends: one that the API made, and copies of it, which is quicker."""
     first = table.read(items.scope(client.account, RESPONSE), client.create(RESPONSE, {})["id"])
     assert first
@@ -38,7 +38,7 @@ def some(client: Client, count: int) -> list[str]:
     return [first.id, *(copy.id for copy in copies)]
 
 
-def weighted(client: Client, *children: str) -> Any:
+def create_weighted(client: Client, *children: str) -> Any:
     return client.create(WEIGHTED, {"backends": dict.fromkeys(children, 1)})
 
 
@@ -56,9 +56,9 @@ def assert_unknown(answer: Answer, field: str, id: str) -> None:
     )
 
 
-def assert_held(answer: Answer, *holders: str) -> None:
-    named = {f"used_by.{place}": holder for place, holder in enumerate(sorted(holders))}
-    assert_refused(answer, 409, "conflict", f"The resource is in use by {', '.join(sorted(holders))}.", named)
+def assert_held(answer: Answer, *referrers: str) -> None:
+    details = {f"used_by.{index}": referrer for index, referrer in enumerate(sorted(referrers))}
+    assert_refused(answer, 409, "conflict", f"The resource is in use by {', '.join(sorted(referrers))}.", details)
 
 
 # Weighted backends and their children.
@@ -67,7 +67,7 @@ def assert_held(answer: Answer, *holders: str) -> None:
 @pytest.mark.parametrize("path", [RESPONSE, GROUP, WEIGHTED])
 def test_a_child_of_any_kind_must_be_known_and_stays_while_it_is_one(admin: Client, path: str) -> None:
     child = admin.create(path, {"description": "a child"})
-    parent = weighted(admin, child["id"])
+    parent = create_weighted(admin, child["id"])
     assert parent["backends"] == {child["id"]: 1}
     assert_held(admin.delete(f"{path}/{child['id']}"), f"{WEIGHTED}/{parent['id']}")
     assert admin.get(f"{path}/{child['id']}").json == child
@@ -77,21 +77,21 @@ def test_a_child_of_any_kind_must_be_known_and_stays_while_it_is_one(admin: Clie
 
 @pytest.mark.parametrize("prefix", ["bkdhr", "bkdtg", "bkdwd", "bkdxy"])
 def test_an_unknown_child_is_refused_and_nothing_is_made(admin: Client, prefix: str) -> None:
-    known, unknown = some(admin, 1)[0], ids.new(prefix)
-    assert_unknown(admin.post(WEIGHTED, {"backends": {known: 1, unknown: 1}}), "backends", unknown)
+    child, unknown = create_backends(admin, 1)[0], ids.new(prefix)
+    assert_unknown(admin.post(WEIGHTED, {"backends": {child: 1, unknown: 1}}), "backends", unknown)
     assert list(admin.all(WEIGHTED, "backends")) == []
-    assert admin.delete(f"{RESPONSE}/{known}").status == 204
+    assert admin.delete(f"{RESPONSE}/{child}").status == 204
 
 
 def test_a_child_of_another_account_is_unknown(admin: Client, stranger: Client) -> None:
-    [theirs] = some(stranger, 1)
-    assert_unknown(admin.post(WEIGHTED, {"backends": {theirs: 1}}), "backends", theirs)
-    assert stranger.delete(f"{RESPONSE}/{theirs}").status == 204
+    [stranger_child] = create_backends(stranger, 1)
+    assert_unknown(admin.post(WEIGHTED, {"backends": {stranger_child: 1}}), "backends", stranger_child)
+    assert stranger.delete(f"{RESPONSE}/{stranger_child}").status == 204
 
 
 def test_a_change_to_an_unknown_child_changes_nothing(admin: Client) -> None:
-    old, new = some(admin, 2)
-    parent, unknown = weighted(admin, old), ids.new("bkdhr")
+    old, new = create_backends(admin, 2)
+    parent, unknown = create_weighted(admin, old), ids.new("bkdhr")
     assert_unknown(change(admin, parent, new, unknown), "backends", unknown)
     assert admin.get(f"{WEIGHTED}/{parent['id']}").json == parent
     assert_held(admin.delete(f"{RESPONSE}/{old}"), f"{WEIGHTED}/{parent['id']}")
@@ -99,43 +99,43 @@ def test_a_change_to_an_unknown_child_changes_nothing(admin: Client) -> None:
 
 
 def test_a_change_of_the_children_holds_the_new_and_frees_the_old(admin: Client) -> None:
-    old, kept, new = some(admin, 3)
-    parent = weighted(admin, old, kept)
-    assert change(admin, parent, kept, new).json == {**parent, "backends": {kept: 1, new: 1}}
+    old, common, new = create_backends(admin, 3)
+    parent = create_weighted(admin, old, common)
+    assert change(admin, parent, common, new).json == {**parent, "backends": {common: 1, new: 1}}
     assert admin.delete(f"{RESPONSE}/{old}").status == 204
-    for child in (kept, new):
+    for child in (common, new):
         assert_held(admin.delete(f"{RESPONSE}/{child}"), f"{WEIGHTED}/{parent['id']}")
 
 
 def test_a_change_of_something_else_keeps_the_children_held(admin: Client) -> None:
-    [child] = some(admin, 1)
-    parent = weighted(admin, child)
-    nothing: Any
-    for nothing in ({"description": "new"}, {"backends": {}}, {"backends": None}, {}):
-        assert admin.patch(f"{WEIGHTED}/{parent['id']}", nothing).json["backends"] == {child: 1}
+    [child] = create_backends(admin, 1)
+    parent = create_weighted(admin, child)
+    change: Any
+    for change in ({"description": "new"}, {"backends": {}}, {"backends": None}, {}):
+        assert admin.patch(f"{WEIGHTED}/{parent['id']}", change).json["backends"] == {child: 1}
     assert_held(admin.delete(f"{RESPONSE}/{child}"), f"{WEIGHTED}/{parent['id']}")
 
 
 def test_a_refusal_names_all_who_point_at_a_backend_up_to_ten(admin: Client) -> None:
-    [child] = some(admin, 1)
-    parents = [weighted(admin, child) for _ in range(3)]
+    [child] = create_backends(admin, 1)
+    parents = [create_weighted(admin, child) for _ in range(3)]
     assert_held(admin.delete(f"{RESPONSE}/{child}"), *[f"{WEIGHTED}/{parent['id']}" for parent in parents])
-    parents += [weighted(admin, child) for _ in range(9)]
+    parents += [create_weighted(admin, child) for _ in range(9)]
     ten = sorted(f"{WEIGHTED}/{parent['id']}" for parent in parents)[:10]
     assert_held(admin.delete(f"{RESPONSE}/{child}"), *ten)
 
 
 def test_a_change_of_a_backend_that_is_not_there_is_not_found(admin: Client) -> None:
-    [child] = some(admin, 1)
+    [child] = create_backends(admin, 1)
     assert_not_found(change(admin, {"id": ids.new("bkdwd")}, child), WEIGHTED)
     assert admin.delete(f"{RESPONSE}/{child}").status == 204
 
 
 def test_a_backend_names_at_most_96_children(admin: Client) -> None:
-    children, one_more = some(admin, 96), ids.new("bkdhr")
+    children, one_more = create_backends(admin, 96), ids.new("bkdhr")
     answer = admin.post(WEIGHTED, {"backends": dict.fromkeys([*children, one_more], 1)})
     assert_invalid(answer, {"backends": TOO_MANY})
-    parent = weighted(admin, *children)
+    parent = create_weighted(admin, *children)
     assert_invalid(change(admin, parent, *children, one_more), {"backends": TOO_MANY})
     assert admin.get(f"{WEIGHTED}/{parent['id']}").json == parent
     assert admin.delete(f"{WEIGHTED}/{parent['id']}").status == 204
@@ -143,19 +143,19 @@ def test_a_backend_names_at_most_96_children(admin: Client) -> None:
 
 
 def test_a_change_adds_and_removes_at_most_96_children_at_once(admin: Client) -> None:
-    parent = weighted(admin, *some(admin, 50))
+    parent = create_weighted(admin, *create_backends(admin, 50))
     answer = change(admin, parent, *[ids.new("bkdhr") for _ in range(48)])
     assert_invalid(answer, {"backends": TOO_MANY})
     assert admin.get(f"{WEIGHTED}/{parent['id']}").json == parent
-    assert change(admin, parent, *some(admin, 1)).status == 200
+    assert change(admin, parent, *create_backends(admin, 1)).status == 200
 
 
 def test_without_strict_references_a_hundred_children_need_not_be_known(
     admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lenient(monkeypatch)
-    [child] = some(admin, 1)
-    parent = weighted(admin, child, *[ids.new("bkdhr") for _ in range(99)])
+    [child] = create_backends(admin, 1)
+    parent = create_weighted(admin, child, *[ids.new("bkdhr") for _ in range(99)])
     assert admin.delete(f"{RESPONSE}/{child}").status == 204
     assert change(admin, parent, ids.new("bkdtg")).status == 200
     assert admin.delete(f"{WEIGHTED}/{parent['id']}").status == 204
@@ -164,8 +164,8 @@ def test_without_strict_references_a_hundred_children_need_not_be_known(
 def test_what_was_held_is_freed_by_a_change_after_the_setting_was_turned_off(
     admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    [child] = some(admin, 1)
-    parent = weighted(admin, child)
+    [child] = create_backends(admin, 1)
+    parent = create_weighted(admin, child)
     lenient(monkeypatch)
     assert_held(admin.delete(f"{RESPONSE}/{child}"), f"{WEIGHTED}/{parent['id']}")
     assert change(admin, parent, ids.new("bkdhr")).status == 200
@@ -175,9 +175,9 @@ def test_what_was_held_is_freed_by_a_change_after_the_setting_was_turned_off(
 def test_what_was_made_before_the_setting_was_turned_on_is_held_from_its_next_change_on(
     admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = some(admin, 2)
+    first, second = create_backends(admin, 2)
     lenient(monkeypatch)
-    parent = weighted(admin, first, second)
+    parent = create_weighted(admin, first, second)
     monkeypatch.setenv("STRICT_REFERENCES", "true")
     assert admin.delete(f"{RESPONSE}/{first}").status == 204
     assert_unknown(change(admin, parent, first, second), "backends", first)

@@ -27,7 +27,7 @@ def test_the_errors_of_routes_are_independent() -> None:
     application_errors.write(RULE, "application")
     application_errors.write(OTHER, "secret")
     application_errors.write(RULE, "secret")
-    assert {route: (it.digest, it.reason) for route, it in read().items()} == {
+    assert {route: (error.digest, error.reason) for route, error in read().items()} == {
         RULE.route: ("digest", "secret"),
         OTHER.route: ("digest", "secret"),
     }

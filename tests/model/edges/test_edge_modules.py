@@ -13,18 +13,18 @@ from chalicelib.model.edges.enforced.enforced_modules import Modules
 from tests.modules.samples import HOMES
 
 DECLARED = {module.name: module for module in enforced_modules.EVERY}
-each_module = pytest.mark.parametrize("module", enforced_modules.EVERY, ids=lambda it: it.name)
+each_module = pytest.mark.parametrize("module", enforced_modules.EVERY, ids=lambda module: module.name)
 
 
 def test_a_wrong_word_in_a_declaration_would_open_something() -> None:
-    def named(field: str) -> set[str]:
+    def find_names(field: str) -> set[str]:
         return {name for name, module in DECLARED.items() if getattr(module, field)}
 
     keep_out = {"ip_restriction", "mutual_tls", "oauth", "traffic_policy", "user_agent_filter", "webhook_verification"}
-    assert named("restricts_visitors") >= keep_out
-    assert not named("admits_ambiguous_paths") & (keep_out - {"mutual_tls"})
+    assert find_names("restricts_visitors") >= keep_out
+    assert not find_names("admits_ambiguous_paths") & (keep_out - {"mutual_tls"})
     readers = {"circuit_breaker", "compression", "mutual_tls", "oauth", "request_headers", "response_headers"}
-    assert named("needs_plaintext") >= {*readers, "user_agent_filter", "webhook_verification"}
+    assert find_names("needs_plaintext") >= {*readers, "user_agent_filter", "webhook_verification"}
 
 
 @each_module
@@ -35,11 +35,15 @@ def test_a_module_of_routes_that_restricts_visitors_admits_no_ambiguous_path(mod
 
 @each_module
 def test_the_api_offers_a_module_where_the_edge_enforces_it(module: EdgeModule[Any, Any]) -> None:
-    offered = {it.path: it for it in api.load_all() if it.name == module.name and it.home in {*HOMES, *_RESERVED}}
+    offered = {
+        offer.path: offer
+        for offer in api.load_all()
+        if offer.name == module.name and offer.home in {*HOMES, *_RESERVED}
+    }
     missing = sorted({*module.paths} - offered.keys())
     assert not missing, f"chalicelib/modules/{module.name}.py lacks a Module for {', '.join(missing)}"
     assert {*offered} == {*module.paths}
-    assert {it.stored for it in offered.values()} == {module.stored}
+    assert {offer.stored for offer in offered.values()} == {module.stored}
 
 
 _RESERVED = {kinds.RESERVED_DOMAINS.item_path, kinds.RESERVED_ADDRS.item_path}

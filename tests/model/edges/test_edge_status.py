@@ -21,7 +21,7 @@ ACCEPTED, REFUSED = (
 
 
 @pytest.mark.parametrize(
-    ("parts", "whole"),
+    ("parts", "combined"),
     [
         (["live", "live"], "live"),
         (["live", "waiting"], "partly"),
@@ -34,8 +34,8 @@ ACCEPTED, REFUSED = (
         (["waiting", "waiting"], "waiting"),
     ],
 )
-def test_the_state_of_a_whole(parts: list[State], whole: State) -> None:
-    assert (edge_status.combine_states(parts), edge_status.combine_states(parts[::-1])) == (whole, whole)
+def test_the_state_of_a_whole(parts: list[State], combined: State) -> None:
+    assert (edge_status.combine_states(parts), edge_status.combine_states(parts[::-1])) == (combined, combined)
 
 
 def test_only_reports_of_live_hosts_are_read() -> None:
@@ -79,8 +79,8 @@ def test_another_account_and_another_edge_have_their_own() -> None:
 
 def test_a_report_of_an_earlier_version_has_the_refused_parts() -> None:
     part = {"state": "live", "since": EARLY, "error": ""}
-    refused = {"hostport": HOSTPORT, "certificate_id": "", "not_after": "", **part, "state": "refused", "error": "no"}
-    body = {"state": "partly", "revision": 7, "at": EARLY, "hostports": [refused], "backends": []}
+    hostport = {"hostport": HOSTPORT, "certificate_id": "", "not_after": "", **part, "state": "refused", "error": "no"}
+    body = {"state": "partly", "revision": 7, "at": EARLY, "hostports": [hostport], "backends": []}
     record = {"scope": items.scope(EDGE, "/hosts/one/statuses"), "id": "acct_1 edghts_1", "revision": 1}
     dynamodb.do(Write.put({**record, "body": {**body, "routes": [{"id": "edghtsrt_1", **part}]}}))
 
@@ -111,9 +111,12 @@ def test_a_host_that_has_gone_leaves_nothing_behind() -> None:
 
 
 def test_the_largest_edge_fits_one_record() -> None:
-    names = [*(f"{it}.{'a' * 245}:443" for it in range(100)), *(f"edghtsrt_{it:027}" for it in range(100))]
+    names = [
+        *(f"{number}.{'a' * 245}:443" for number in range(100)),
+        *(f"edghtsrt_{number:027}" for number in range(100)),
+    ]
     edge_status.write("acct_1", "edghts_1", Report(7, EARLY, "one", dict.fromkeys(names, "ä" * 1000)))
 
-    found = edge_status.read_statuses("one")["acct_1", "edghts_1"]
+    status = edge_status.read_statuses("one")["acct_1", "edghts_1"]
 
-    assert found.errors == dict.fromkeys(names, "ä" * edge_status.MAX_ERROR)
+    assert status.errors == dict.fromkeys(names, "ä" * edge_status.MAX_ERROR)

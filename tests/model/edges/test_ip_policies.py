@@ -40,17 +40,19 @@ def test_other_texts_are_refused(text: str) -> None:
 def test_random_policies_refuse_whom_they_should() -> None:
     chance = Random(1)
     for _ in range(300):
-        drawn = drawn_restrictions.draw(chance)
-        verdicts = traffic_policies.decide(AnyOf(drawn.refusals), 0, "")
+        restriction = drawn_restrictions.draw(chance)
+        verdicts = traffic_policies.decide(AnyOf(restriction.refusals), 0, "")
         for visitor in drawn_restrictions.VISITORS:
             address = ip_address(visitor)
-            found = next(it.is_admitted for it in verdicts if any(address in network for network in it.networks))
-            assert found == drawn.admits(visitor), (drawn, visitor)
+            is_admitted = next(
+                verdict.is_admitted for verdict in verdicts if any(address in network for network in verdict.networks)
+            )
+            assert is_admitted == restriction.admits(visitor), (restriction, visitor)
 
 
 def test_policies_that_are_gone_or_malformed_are_described() -> None:
-    gone, malformed = ip_policies.describe_problems(MODULE, {"ipp_b": None}).split(". The")
-    assert gone == "The IP policy ipp_a does not exist: no visitor is admitted"
+    missing, malformed = ip_policies.describe_problems(MODULE, {"ipp_b": None}).split(". The")
+    assert missing == "The IP policy ipp_a does not exist: no visitor is admitted"
     assert malformed == " record of the IP policy ipp_b is malformed: no visitor is admitted."
     assert ip_policies.describe_problems(MODULE, {"ipp_a": Rules(), "ipp_b": Rules()}) == ""
     assert ip_policies.describe_problems(None, {}) == ""

@@ -18,7 +18,7 @@ from chalicelib.model.ssh.policies import PolicyBounds
 from chalicelib.storage.records.items import Item
 
 SECRET = "Bearer hunter2"
-STORED = sorted({*map(kinds.stored_type_of_module, kinds.MODULES)}, key=lambda it: it.__name__)
+STORED = sorted({*map(kinds.stored_type_of_module, kinds.MODULES)}, key=lambda stored_type: stored_type.__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,17 +45,19 @@ def test_only_declared_fields_are_shown_at_every_depth() -> None:
     assert module.audited_fields() == {"enabled": True, "first": name, "others": {"a": name}}
 
 
-@pytest.mark.parametrize("form", [*STORED, StoredProvider, PolicyBounds], ids=lambda it: it.__name__)
+@pytest.mark.parametrize("form", [*STORED, StoredProvider, PolicyBounds], ids=lambda stored_type: stored_type.__name__)
 def test_a_field_that_a_module_gains_is_not_shown(form: type[Stored]) -> None:
     @dataclass(frozen=True, kw_only=True)
     class Newer(form):  # type: ignore[misc, valid-type]
         gained: str = SECRET
 
     record = _fill(form)
-    required = [it.name for it in fields(form) if it.default is it.default_factory is MISSING]
-    shown = Newer.of({name: record[name] for name in required}).audited_fields()
-    assert {*form.AUDITED} == {*shown}
-    assert SECRET not in json.dumps(shown, default=str)
+    required = [
+        attribute.name for attribute in fields(form) if attribute.default is attribute.default_factory is MISSING
+    ]
+    audit_fields = Newer.of({name: record[name] for name in required}).audited_fields()
+    assert {*form.AUDITED} == {*audit_fields}
+    assert SECRET not in json.dumps(audit_fields, default=str)
 
 
 def test_an_event_shows_nothing_of_an_unknown_module() -> None:
@@ -74,11 +76,11 @@ def test_a_patch_of_a_header_shows_no_value() -> None:
 def _fill(form: type[Stored], path: str = "") -> dict[str, Any]:
     """Return a record with its own secret in every field that can hold a text, number or bytes."""
     hints = get_type_hints(form)
-    return {it.name: _value(hints[it.name], f"{path}.{it.name}") for it in fields(form)}
+    return {attribute.name: _value(hints[attribute.name], f"{path}.{attribute.name}") for attribute in fields(form)}
 
 
 def _value(hint: Any, path: str) -> Any:
-    origin, arguments = get_origin(hint), [it for it in get_args(hint) if it is not NoneType]
+    origin, arguments = get_origin(hint), [argument for argument in get_args(hint) if argument is not NoneType]
     if origin in (Union, UnionType):
         return _value(arguments[0], path)
     if origin is Literal:
@@ -99,18 +101,25 @@ def _secret(path: str) -> str:
 
 def _paths(form: type[Stored], path: str = "") -> dict[str, bool]:
     """Return the paths of all fields, and whether events show them."""
-    found: dict[str, bool] = {}
+    paths: dict[str, bool] = {}
     for name, hint in get_type_hints(form).items():
-        if name in {it.name for it in fields(form)}:
-            inner = next((it for it in _types(hint) if isinstance(it, type) and issubclass(it, Stored)), None)
+        if name in {attribute.name for attribute in fields(form)}:
+            inner = next(
+                (
+                    candidate
+                    for candidate in _types(hint)
+                    if isinstance(candidate, type) and issubclass(candidate, Stored)
+                ),
+                None,
+            )
             is_shown = name in form.AUDITED and bytes not in _types(hint)
-            own = _paths(inner, f"{path}.{name}") if inner else {f"{path}.{name}": True}
-            found |= {it: shows and is_shown for it, shows in own.items()}
-    return found
+            inner_paths = _paths(inner, f"{path}.{name}") if inner else {f"{path}.{name}": True}
+            paths |= {inner_path: shows and is_shown for inner_path, shows in inner_paths.items()}
+    return paths
 
 
 def _types(hint: Any) -> list[Any]:
-    return [hint, *(inner for it in get_args(hint) for inner in _types(it))]
+    return [hint, *(inner for argument in get_args(hint) for inner in _types(argument))]
 
 
 @pytest.mark.parametrize("name", sorted(kinds.MODULES))

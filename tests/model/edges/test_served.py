@@ -21,47 +21,50 @@ OAUTH = {"provider": {"github": {"client_id": "app", "client_secret": SEALED}}}
 
 
 def test_a_module_that_is_not_enabled_is_as_one_that_is_not_set() -> None:
-    stored: dict[str, dict[str, Any]] = {
+    module_records: dict[str, dict[str, Any]] = {
         "backend": {"backend_id": "bkdtg_1", "enabled": False},
         "oauth": {**OAUTH, "enabled": False},
     }
 
-    assert Modules.of(stored, kinds.HTTPS_EDGE_ROUTES) == enabled()
+    assert Modules.of(module_records, kinds.HTTPS_EDGE_ROUTES) == enabled()
 
 
 def test_a_module_without_a_word_on_it_is_enabled() -> None:
-    stored: dict[str, dict[str, Any]] = {
+    module_records: dict[str, dict[str, Any]] = {
         "backend": {"backend_id": "bkdtg_1"},
         "mutual_tls": {"certificate_authority_ids": ["ca_1"]},
     }
 
-    assert Modules.of(stored, kinds.TLS_EDGES) == enabled(
+    assert Modules.of(module_records, kinds.TLS_EDGES) == enabled(
         BackendModule(backend_id="bkdtg_1"),
         mutual_tls=MutualTlsModule(certificate_authority_ids=["ca_1"]),
     )
 
 
 def test_a_module_whose_enabled_is_null_is_malformed_and_not_off() -> None:
-    stored: dict[str, dict[str, Any]] = {
+    module_records: dict[str, dict[str, Any]] = {
         "user_agent_filter": {"deny": ["bot"], "enabled": None},
         "oauth": {**OAUTH, "enabled": None},
     }
-    assert Modules.of(stored, kinds.HTTPS_EDGE_ROUTES) == enabled(unenforced=("oauth", "user_agent_filter"))
+    assert Modules.of(module_records, kinds.HTTPS_EDGE_ROUTES) == enabled(unenforced=("oauth", "user_agent_filter"))
 
 
 def test_what_cannot_be_enforced_is_named_without_its_secrets() -> None:
-    found = Modules.of({"oauth": OAUTH, "of_the_future": {}}, kinds.HTTPS_EDGE_ROUTES)
+    modules = Modules.of({"oauth": OAUTH, "of_the_future": {}}, kinds.HTTPS_EDGE_ROUTES)
 
-    assert found.unenforced == ("of_the_future",)
-    rule = found.values["oauth"]
+    assert modules.unenforced == ("of_the_future",)
+    rule = modules.values["oauth"]
     assert (rule.provider, rule.client_id) == ("github", "app")
     assert "secret" not in vars(rule)
 
 
 def test_a_module_is_enforced_only_at_kinds_that_have_it() -> None:
-    stored: dict[str, dict[str, Any]] = {"traffic_policy": {"value": "{}"}, "user_agent_filter": {"deny": ["bot"]}}
+    module_records: dict[str, dict[str, Any]] = {
+        "traffic_policy": {"value": "{}"},
+        "user_agent_filter": {"deny": ["bot"]},
+    }
 
-    unenforced = {kind: Modules.of(stored, kind).unenforced for kind in (*kinds.EDGES, kinds.HTTPS_EDGE_ROUTES)}
+    unenforced = {kind: Modules.of(module_records, kind).unenforced for kind in (*kinds.EDGES, kinds.HTTPS_EDGE_ROUTES)}
 
     assert unenforced == {
         kinds.HTTPS_EDGES: ("traffic_policy", "user_agent_filter"),
@@ -69,9 +72,9 @@ def test_a_module_is_enforced_only_at_kinds_that_have_it() -> None:
         kinds.TCP_EDGES: ("user_agent_filter",),
         kinds.HTTPS_EDGE_ROUTES: ("traffic_policy",),
     }
-    port = Item("acct_1#/edges/tcp", "edgtcp_1", {"hostports": ["a.example.com:20000"]}, modules=stored)
-    made = served.decode_edge(port).modules
-    assert (made.values.get("traffic_policy"), made.unenforced) == (
+    port = Item("acct_1#/edges/tcp", "edgtcp_1", {"hostports": ["a.example.com:20000"]}, modules=module_records)
+    modules = served.decode_edge(port).modules
+    assert (modules.values.get("traffic_policy"), modules.unenforced) == (
         TrafficPolicyModule(value="{}"),
         ("user_agent_filter",),
     )
@@ -83,16 +86,16 @@ def test_an_edge_has_its_routes_but_for_those_of_which_only_modules_were_set() -
     route = Item(scope, "edghtsrt_1", {"match_type": "exact_path", "match": "/"})
     never_made = Item(scope, "edghtsrt_2", {}, modules={"backend": {"backend_id": "bkdtg_1"}})
 
-    found = served.decode_edge(edge, [route, never_made])
+    served_edge = served.decode_edge(edge, [route, never_made])
 
-    assert (found.account, found.id, found.revision, found.hostports) == (
+    assert (served_edge.account, served_edge.id, served_edge.revision, served_edge.hostports) == (
         "acct_1",
         "edghts_1",
         7,
         ("a.example.com:443",),
     )
-    assert [it.id for it in found.routes] == ["edghtsrt_1"]
-    assert found.terminate_at == "edge"
+    assert [route.id for route in served_edge.routes] == ["edghtsrt_1"]
+    assert served_edge.terminate_at == "edge"
 
 
 @pytest.mark.parametrize(
@@ -153,9 +156,9 @@ ROUTE = Item("acct_1#/edges/https/edghts_1/routes", "edghtsrt_1", {"match_type":
     ],
 )
 def test_an_edge_that_cannot_be_understood_is_closed_where_it_listens(changes: Any, route: Any) -> None:
-    found = served.decode_edge(replace(EDGE, **changes), [ROUTE, replace(ROUTE, id="edghtsrt_2", **route)])
+    served_edge = served.decode_edge(replace(EDGE, **changes), [ROUTE, replace(ROUTE, id="edghtsrt_2", **route)])
 
-    assert found == ServedEdge("acct_1", "edghts_1", 7, ("a.example.com:443",), error=UNREADABLE)
+    assert served_edge == ServedEdge("acct_1", "edghts_1", 7, ("a.example.com:443",), error=UNREADABLE)
 
 
 @pytest.mark.parametrize("attributes", [{"parts": "text"}, {"parts": [1]}, {"body": []}, {"revision": "7"}])
@@ -193,7 +196,7 @@ def test_an_edge_of_which_nothing_is_understood_is_still_there(keys: tuple[Uniqu
     ],
 )
 def test_of_a_part_that_cannot_be_understood_the_id_alone_is_told(id: str, body: dict[str, Any]) -> None:
-    found = served.decode_part(Item("acct_1#/of/its/kind", id, body))
+    part = served.decode_part(Item("acct_1#/of/its/kind", id, body))
 
-    assert found in (ServedBackend("acct_1", id, None), ServedAuthority("acct_1", id, ""))
-    assert found == served.empty_part("acct_1", id)
+    assert part in (ServedBackend("acct_1", id, None), ServedAuthority("acct_1", id, ""))
+    assert part == served.empty_part("acct_1", id)

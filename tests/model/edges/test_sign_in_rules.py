@@ -14,14 +14,14 @@ GITHUB = {"client_id": "app", "client_secret": b"sealed"}
 
 def rule(provider: dict[str, Any] | None = None, **more: Any) -> SignInRule:
     module = OAuthModule.of({"provider": {"github": {**GITHUB, **(provider or {})}}, **more})
-    made = oauth.make_rule(module)
-    assert made
-    return made.of_route("acct_1", "edghts_1", "edghtsrt_abcdefghijkl")
+    rule = oauth.make_rule(module)
+    assert rule
+    return rule.of_route("acct_1", "edghts_1", "edghtsrt_abcdefghijkl")
 
 
 def test_cookies_are_named_by_prefix_and_route() -> None:
-    made = rule(cookie_prefix="my.")
-    assert (made.session_cookie, made.id_cookie, made.login_cookie) == (
+    sign_in_rule = rule(cookie_prefix="my.")
+    assert (sign_in_rule.session_cookie, sign_in_rule.id_cookie, sign_in_rule.login_cookie) == (
         "my.session.ghijkl",
         "__Host-my.id.ghijkl",
         "__Host-my.login",
@@ -50,15 +50,15 @@ def test_each_field_that_decides_about_access_changes_the_audience(change: dict[
 
 
 def test_options_passthrough_and_null_lists_leave_the_audience() -> None:
-    same = rule({"teams": None, "organizations": None, "email_domains": []}, options_passthrough=True)
-    assert same.audience == rule().audience
+    sign_in_rule = rule({"teams": None, "organizations": None, "email_domains": []}, options_passthrough=True)
+    assert sign_in_rule.audience == rule().audience
     assert rule().is_open_to_all
 
 
 def test_zero_is_no_limit_of_its_own() -> None:
-    made, day = rule(), 24 * 60 * 60
-    assert (made.check_interval, made.max_session, made.max_stream) == (day, MAX_DURATION, day)
-    limited = replace(made, maximum_duration=MAX_DURATION + 1, auth_check_interval=7)
+    sign_in_rule, day = rule(), 24 * 60 * 60
+    assert (sign_in_rule.check_interval, sign_in_rule.max_session, sign_in_rule.max_stream) == (day, MAX_DURATION, day)
+    limited = replace(sign_in_rule, maximum_duration=MAX_DURATION + 1, auth_check_interval=7)
     assert (limited.check_interval, limited.max_session, limited.max_stream) == (7, MAX_DURATION, 7)
 
 

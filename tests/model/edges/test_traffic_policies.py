@@ -112,13 +112,13 @@ def with_expression(*texts: str) -> str:
     return json.dumps({"inbound": [{"expressions": texts, "actions": [DENY]}]})
 
 
-def with_networks(allow: int, deny: int, listed: int, leading: int) -> str:
+def with_networks(allow: int, deny: int, list_length: int, leading: int) -> str:
     """Return a policy with so many networks of each form, and with regions, which do not count."""
     config = {"allow": ["10.0.0.1"] * allow, "deny": ["10.0.0.0/8"] * deny}
     expressions = [
-        f"conn.server_region in {['eu'] * 2001} && conn.client_ip in {['10.0.0.1'] * listed}",
-        f"inCidrRanges(conn.client_ip, {['10.0.0.0/8'] * listed})",
-        *(f"conn.server_region == 'eu' && '10.0.0.{it}' == conn.client_ip" for it in range(leading)),
+        f"conn.server_region in {['eu'] * 2001} && conn.client_ip in {['10.0.0.1'] * list_length}",
+        f"inCidrRanges(conn.client_ip, {['10.0.0.0/8'] * list_length})",
+        *(f"conn.server_region == 'eu' && '10.0.0.{number}' == conn.client_ip" for number in range(leading)),
     ]
     actions = [{"type": "restrict-ips", "config": config}]
     return json.dumps({"inbound": [{"expressions": expressions, "actions": actions}]})

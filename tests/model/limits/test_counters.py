@@ -38,15 +38,15 @@ class Processes:
 
 
 @pytest.mark.parametrize(
-    ("count", "limit", "most"),
+    ("count", "limit", "factor"),
     [(1, 10, 1.05), (4, 10, 1.05), (16, 10, 1.05), (64, 10, 3.0), (1, 100, 1.05), (16, 100, 1.05), (64, 100, 1.05)],
 )
 def test_a_flood_of_ten_times_the_limit_is_held_within_the_documented_error(
-    count: int, limit: int, most: float
+    count: int, limit: int, factor: float
 ) -> None:
     processes = Processes(count, Rate(limit, limit))
     assert processes.send(limit * 10, 6) <= limit * count * 1.2  # until the processes know of each other
-    assert 0.85 * limit <= processes.send(limit * 10, 20) <= most * limit
+    assert 0.85 * limit <= processes.send(limit * 10, 20) <= factor * limit
 
 
 @pytest.mark.parametrize("count", [1, 4, 16, 64])

@@ -16,35 +16,35 @@ from tests.transports import Client
 PATH = kinds.USERS.path
 
 
-def create(account: str, name: str, most: int = 3) -> str:
+def create(account: str, name: str, limit: int = 3) -> str:
     user = accounts.new_user(account, name, admin=False)
-    Change(OPERATOR).put(user).also(item_counts.add(account, PATH, most, "full")).commit()
+    Change(OPERATOR).put(user).also(item_counts.add(account, PATH, limit, "full")).commit()
     return user.id
 
 
-def counted(account: str) -> int | None:
+def read_count(account: str) -> int | None:
     return (dynamodb.get(*item_counts.record_key(account, PATH)) or {}).get("count")
 
 
 def test_a_creation_counts_the_items_only_if_the_limit_may_be_reached(admin: Client) -> None:
-    assert counted(admin.account) is None
+    assert read_count(admin.account) is None
     first = create(admin.account, "one")
-    assert counted(admin.account) == 2
+    assert read_count(admin.account) == 2
     create(admin.account, "two")
     with pytest.raises(TooManyItems, match=r"^full$"):
         create(admin.account, "three")
     assert changes.delete(Change(OPERATOR), f"{admin.account}#{PATH}", first)
-    assert counted(admin.account) == 3
+    assert read_count(admin.account) == 3
     create(admin.account, "three")
     with pytest.raises(TooManyItems):
         create(admin.account, "four")
 
 
 def test_users_of_the_operator_are_counted_with_the_next_creation(admin: Client) -> None:
-    create(admin.account, "one", most=4)
+    create(admin.account, "one", limit=4)
     owners.add_owner(admin.account, "usr", "two", admin=False)
-    assert counted(admin.account) is None
-    create(admin.account, "three", most=4)
-    assert counted(admin.account) == 4
+    assert read_count(admin.account) is None
+    create(admin.account, "three", limit=4)
+    assert read_count(admin.account) == 4
     with pytest.raises(TooManyItems):
-        create(admin.account, "four", most=4)
+        create(admin.account, "four", limit=4)

@@ -12,7 +12,7 @@ TCP, HTTPS = f"edgtcp_{27 * '0'}", f"edghts_{27 * '0'}"
 
 
 @pytest.mark.parametrize(
-    ("id", "hostport", "held", "expected"),
+    ("id", "hostport", "reserved_names", "expected"),
     [
         (HTTPS, f"shop.{D}:443", [f"shop.{D}"], True),
         (HTTPS, f"x.shop.{D}:443", [f"shop.{D}"], True),
@@ -30,8 +30,8 @@ TCP, HTTPS = f"edgtcp_{27 * '0'}", f"edghts_{27 * '0'}"
     ],
 )
 def test_a_hostport_below_the_domain_is_an_edges_by_its_keys(
-    id: str, hostport: str, held: list[str], expected: bool
+    id: str, hostport: str, reserved_names: list[str], expected: bool
 ) -> None:
-    keys = tuple(base_names.key(name, field="hostports.0") for name in held)
+    keys = tuple(base_names.key(name, field="hostports.0") for name in reserved_names)
     edge = Item(items.scope("acct_1", kinds.of(id).path), id, {"hostports": [hostport]}, unique_keys=keys)
     assert base_names.has_keys_of(edge, hostport, D) is expected

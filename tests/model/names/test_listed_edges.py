@@ -14,12 +14,12 @@ EDGES = ("/edges/https", "/edges/tls", "/edges/tcp")
 HOSTPORTS = ["app.example.com:443"]
 
 
-def listed() -> set[tuple[str, str]]:
+def list_edges() -> set[tuple[str, str]]:
     shards = (table.read_all(f"edge#/edges/{number}") for number in range(16))
-    return {(it.body["account"], it.id) for shard in shards for it in shard}
+    return {(item.body["account"], item.id) for shard in shards for item in shard}
 
 
-def places(since: int) -> set[tuple[str, str]]:
+def list_item_keys(since: int) -> set[tuple[str, str]]:
     """Return what the log tells, without its first so many changes."""
     changes = sorted(change_log.since(0), key=lambda change: change.id)
     return {(item_key.scope, item_key.id) for change in changes[since:] for item_key in change.item_keys}
@@ -28,20 +28,20 @@ def places(since: int) -> set[tuple[str, str]]:
 @pytest.mark.parametrize("path", EDGES)
 def test_an_edge_is_listed_while_it_listens(admin: Client, path: str) -> None:
     silent = admin.create(path, {})
-    assert listed() == set()
+    assert list_edges() == set()
     edge = admin.create(path, {"hostports": HOSTPORTS})
-    assert listed() == {(admin.account, edge["id"])}
+    assert list_edges() == {(admin.account, edge["id"])}
     admin.patch(f"{path}/{edge['id']}", {"hostports": []})
-    assert listed() == set()
+    assert list_edges() == set()
     admin.patch(f"{path}/{silent['id']}", {"hostports": HOSTPORTS})
-    assert listed() == {(admin.account, silent["id"])}
+    assert list_edges() == {(admin.account, silent["id"])}
     admin.delete(f"{path}/{silent['id']}")
-    assert listed() == set()
+    assert list_edges() == set()
 
 
 def test_modules_of_an_edge_that_is_elsewhere_list_nothing(admin: Client) -> None:
     admin.put("/edges/tls/edgtls_2CmnlqtOcEPvUD8HzuC4r6lM6Iq/tls_termination", {"terminate_at": "edge"})
-    assert listed() == set()
+    assert list_edges() == set()
 
 
 def test_edges_of_before_are_listed_once(admin: Client, capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,7 +50,7 @@ def test_edges_of_before_are_listed_once(admin: Client, capsys: pytest.CaptureFi
     (write,) = listed_edges.list_edge(_item(admin, edge), None)
     dynamodb.do(write)
     operator.main(["migrate", "--apply"])
-    assert (listed(), "1 rewritten." in capsys.readouterr().out) == ({(admin.account, edge["id"])}, True)
+    assert (list_edges(), "1 rewritten." in capsys.readouterr().out) == ({(admin.account, edge["id"])}, True)
     operator.main(["migrate", "--apply"])
     assert "0 rewritten." in capsys.readouterr().out
 
@@ -67,14 +67,14 @@ def test_the_log_tells_of_each_part_of_what_an_edge_serves(admin: Client) -> Non
     }
     assert {(f"{admin.account}#/edges/https", edge["id"])} | {
         (f"{admin.account}#/backends/{path}", id) for path, id in backends.items()
-    } <= places(0)
-    known, address = len(change_log.since(0)), f"/edges/https/{edge['id']}"
+    } <= list_item_keys(0)
+    log_length, address = len(change_log.since(0)), f"/edges/https/{edge['id']}"
     route = admin.create(f"{address}/routes", {"match_type": "exact_path", "match": "/"})
     admin.put(f"{address}/routes/{route['id']}/user_agent_filter", {"deny": ["curl"]})
     admin.delete(f"{address}/routes/{route['id']}")
-    told = change_log.since(0)
-    assert len(told) == known + 3
-    assert places(known) == {(f"{admin.account}#/edges/https", edge["id"])}
+    entries = change_log.since(0)
+    assert len(entries) == log_length + 3
+    assert list_item_keys(log_length) == {(f"{admin.account}#/edges/https", edge["id"])}
 
 
 def _item(admin: Client, edge: dict[str, Any]) -> Any:
@@ -85,5 +85,5 @@ def test_the_log_names_the_keys_that_give_a_name_an_account(admin: Client) -> No
     before = len(change_log.since(0))
     admin.create("/edges/https", {"hostports": ["app.tunnels.localhost:443", "app.example.com:443"]})
     admin.create("/reserved_domains", {"domain": "shop.tunnels.localhost"})
-    keys = {scope for scope, _ in places(before) if scope.startswith(("domain#", "tunnel_name#"))}
+    keys = {scope for scope, _ in list_item_keys(before) if scope.startswith(("domain#", "tunnel_name#"))}
     assert keys == {"tunnel_name#app.tunnels.localhost", "tunnel_name#shop.tunnels.localhost"}

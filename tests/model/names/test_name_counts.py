@@ -19,11 +19,11 @@ from chalicelib.model.tunnels import tunnels
 from chalicelib.operator import accounts
 from chalicelib.storage.client import aws
 from tests.names import TEAM, D, assert_taken
-from tests.names_held import count_more, end_cooldowns, scanned, shown
+from tests.names_held import count_more, count_names, end_cooldowns, read_counts
 from tests.refusals import assert_refused
-from tests.storage.conflicting import conflicting
+from tests.storage.conflicting import simulate_conflicts
 from tests.transports import Client, InProcess
-from tests.tunnels import opened
+from tests.tunnels import open_agent_tunnel
 
 pytestmark = pytest.mark.usefixtures("tunnel_domain")
 
@@ -35,32 +35,32 @@ def reserve(client: Client, domain: str) -> str:
     return f"/reserved_domains/{client.create('/reserved_domains', {'domain': domain})['id']}"
 
 
-def counted(client: Client) -> tuple[int, int]:
+def compare_counts(client: Client) -> tuple[int, int]:
     """Return the names that are held and in cooldown, which GET /me shows and a scan finds."""
-    found = shown(client)
-    assert found == scanned(client)
-    return found["held"], found["cooldown"]
+    counts = read_counts(client)
+    assert counts == count_names(client)
+    return counts["held"], counts["cooldown"]
 
 
 def test_a_name_counts_once_whatever_has_it(admin: Client) -> None:
-    assert counted(admin) == (0, 0)
+    assert compare_counts(admin) == (0, 0)
     paths = [reserve(admin, TEAM), reserve(admin, f"x.{TEAM}")]
     edge = admin.create("/edges/https", {"hostports": [f"y.{TEAM}:443", f"z.{TEAM}:443", "app.example.com:443"]})
-    assert counted(admin) == (1, 0)
+    assert compare_counts(admin) == (1, 0)
     other = admin.create("/edges/tcp", {"hostports": [f"{TEAM}:20001"]})
-    assert counted(admin) == (2, 0)  # and the port
+    assert compare_counts(admin) == (2, 0)  # and the port
     paths.append(reserve(admin, "app.example.com"))
-    assert counted(admin) == (3, 0)
+    assert compare_counts(admin) == (3, 0)
     for path in (*paths, f"/edges/https/{edge['id']}"):
         admin.delete(path)
-    assert counted(admin) == (2, 0)
+    assert compare_counts(admin) == (2, 0)
     admin.patch(f"/edges/tcp/{other['id']}", {"hostports": [f"{D}:20002"]})
-    assert counted(admin) == (1, 2)
+    assert compare_counts(admin) == (1, 2)
     admin.delete(f"/edges/tcp/{other['id']}")
-    assert counted(admin) == (0, 3)
+    assert compare_counts(admin) == (0, 3)
     admin.create("/reserved_addrs", {})
     end_cooldowns(admin)
-    assert counted(admin) == (1, 0)
+    assert compare_counts(admin) == (1, 0)
 
 
 def test_a_name_that_an_edge_alone_held_stays_its_accounts_for_a_day(admin: Client, stranger: Client) -> None:
@@ -69,25 +69,27 @@ def test_a_name_that_an_edge_alone_held_stays_its_accounts_for_a_day(admin: Clie
     admin.delete(f"/edges/https/{edge['id']}")
     assert_taken(stranger.post("/edges/https", hostports))
     assert_taken(stranger.post("/reserved_domains", {"domain": TEAM}), "domain")
-    tunnels.close_tunnel(admin.account, opened(admin.account, name=TEAM))  # which leaves the cooldown as it is
+    tunnels.close_tunnel(
+        admin.account, open_agent_tunnel(admin.account, name=TEAM)
+    )  # which leaves the cooldown as it is
     assert_taken(stranger.post("/edges/https", hostports))
-    assert counted(admin) == (0, 1)
+    assert compare_counts(admin) == (0, 1)
     again = admin.create("/edges/https", hostports)
-    assert counted(admin) == (1, 0)
+    assert compare_counts(admin) == (1, 0)
     admin.delete(f"/edges/https/{again['id']}")
     end_cooldowns(admin)
-    assert counted(admin) == (0, 0)
+    assert compare_counts(admin) == (0, 0)
     stranger.create("/edges/https", hostports)
-    assert (counted(admin), counted(stranger)) == ((0, 0), (1, 0))
+    assert (compare_counts(admin), compare_counts(stranger)) == ((0, 0), (1, 0))
 
 
 def test_names_that_one_change_releases_are_taken_back_one_by_one(admin: Client) -> None:
     edge = admin.create("/edges/https", {"hostports": [f"n{number}.{D}:443" for number in range(5)]})
     admin.delete(f"/edges/https/{edge['id']}")
     for number in range(5):
-        assert counted(admin) == (number, 5 - number)
+        assert compare_counts(admin) == (number, 5 - number)
         admin.create("/edges/tls", {"hostports": [f"n{number}.{D}:443"]})
-    assert counted(admin) == (5, 0)
+    assert compare_counts(admin) == (5, 0)
 
 
 def test_one_change_takes_some_names_back_and_releases_others(admin: Client) -> None:
@@ -95,7 +97,7 @@ def test_one_change_takes_some_names_back_and_releases_others(admin: Client) -> 
     second = admin.create("/edges/https", {"hostports": [f"c.{D}:443"]})
     admin.delete(f"/edges/https/{first['id']}")
     admin.patch(f"/edges/https/{second['id']}", {"hostports": [f"a.{D}:443", f"b.{D}:443"]})
-    assert counted(admin) == (2, 1)
+    assert compare_counts(admin) == (2, 1)
 
 
 def test_the_largest_edge_is_made_changed_and_removed(admin: Client) -> None:
@@ -104,11 +106,11 @@ def test_the_largest_edge_is_made_changed_and_removed(admin: Client) -> None:
 
     edge = admin.create("/edges/tcp", hostports(*range(20)))
     admin.patch(f"/edges/tcp/{edge['id']}", hostports(*range(8, 28)))
-    assert counted(admin) == (40, 16)
+    assert compare_counts(admin) == (40, 16)
     admin.delete(f"/edges/tcp/{edge['id']}")
-    assert counted(admin) == (0, 56)
+    assert compare_counts(admin) == (0, 56)
     admin.create("/edges/tcp", hostports(*range(4, 24)))
-    assert counted(admin) == (40, 16)
+    assert compare_counts(admin) == (40, 16)
 
 
 def test_deleted_names_do_not_lock_an_account_out(admin: Client) -> None:
@@ -118,7 +120,7 @@ def test_deleted_names_do_not_lock_an_account_out(admin: Client) -> None:
     again = reserve(admin, f"n1.{D}")
     assert_refused(admin.post("/reserved_domains", {"domain": f"n2.{D}"}), 409, "conflict", FULL, {})
     assert_refused(admin.post("/reserved_domains", {"domain": "app.example.com"}), 409, "conflict", FULL, {})
-    assert (shown(admin), scanned(admin)["cooldown"]) == ({"held": 1000, "cooldown": 2, "allowed": 1000}, 2)
+    assert (read_counts(admin), count_names(admin)["cooldown"]) == ({"held": 1000, "cooldown": 2, "allowed": 1000}, 2)
     admin.delete(again)
     reserve(admin, f"n2.{D}")
 
@@ -126,36 +128,36 @@ def test_deleted_names_do_not_lock_an_account_out(admin: Client) -> None:
 def test_beyond_the_bound_the_oldest_cooldown_ends_early(admin: Client, stranger: Client) -> None:
     first = admin.create("/edges/https", {"hostports": [f"a.{D}:443"]})
     admin.delete(f"/edges/https/{first['id']}")
-    second = admin.create("/edges/https", {"hostports": [f"{it}.{D}:443" for it in "bcd"]})
+    second = admin.create("/edges/https", {"hostports": [f"{label}.{D}:443" for label in "bcd"]})
     count_more(admin, cooldown=9_997)
-    for held in ("b", "c"):
-        admin.create("/edges/tls", {"hostports": [f"x.{held}.{D}:443"]})
-    kept = admin.create("/edges/https", {"hostports": [f"e.{D}:443", f"f.{D}:443"]})
+    for label in ("b", "c"):
+        admin.create("/edges/tls", {"hostports": [f"x.{label}.{D}:443"]})
+    edge = admin.create("/edges/https", {"hostports": [f"e.{D}:443", f"f.{D}:443"]})
     admin.delete(f"/edges/https/{second['id']}")  # 9,999 with d
-    assert shown(admin)["cooldown"] == 9_999
+    assert read_counts(admin)["cooldown"] == 9_999
     assert_taken(stranger.post("/edges/https", {"hostports": [f"a.{D}:443"]}))
-    opened(admin.account, name=f"d.{D}")
-    assert admin.delete(f"/edges/https/{kept['id']}").status == 204
-    assert (shown(admin)["cooldown"], scanned(admin)["cooldown"]) == (10_000, 3)
+    open_agent_tunnel(admin.account, name=f"d.{D}")
+    assert admin.delete(f"/edges/https/{edge['id']}").status == 204
+    assert (read_counts(admin)["cooldown"], count_names(admin)["cooldown"]) == (10_000, 3)
     stranger.create("/edges/https", {"hostports": [f"a.{D}:443"]})
-    for held in "bcdef":
-        assert_taken(stranger.post("/edges/https", {"hostports": [f"{held}.{D}:443"]}))
+    for label in "bcdef":
+        assert_taken(stranger.post("/edges/https", {"hostports": [f"{label}.{D}:443"]}))
 
 
 def test_cooldowns_that_have_ended_do_not_count_against_the_bound(admin: Client) -> None:
     count_more(admin, cooldown=9_999)
     admin.delete(reserve(admin, f"a.{D}"))
     end_cooldowns(admin)
-    assert shown(admin)["cooldown"] == 9_999
+    assert read_counts(admin)["cooldown"] == 9_999
     admin.delete(reserve(admin, f"b.{D}"))
-    assert (shown(admin)["cooldown"], scanned(admin)["cooldown"]) == (10_000, 1)
+    assert (read_counts(admin)["cooldown"], count_names(admin)["cooldown"]) == (10_000, 1)
 
 
 @pytest.mark.parametrize("name", [lambda number: TEAM, lambda number: f"n{number}.{D}"])
 def test_many_cycles_of_reserving_and_deleting(admin: Client, name: Callable[[int], str]) -> None:
     for number in range(CYCLES):
         admin.delete(reserve(admin, name(number)))
-    assert counted(admin) == (0, len({*map(name, range(CYCLES))}))
+    assert compare_counts(admin) == (0, len({*map(name, range(CYCLES))}))
     reserve(admin, name(0))
 
 
@@ -168,77 +170,81 @@ def apart(client: Client) -> Client:
 
 
 def newcomers(admin: Client, number: int) -> list[Client]:
-    made = [accounts.create_account(f"racer {place}", "admin") for place in range(number)]
-    return [apart(replace(admin, account=account.id).with_token(token)) for account, _, token in made]
+    new_accounts = [accounts.create_account(f"racer {index}", "admin") for index in range(number)]
+    return [apart(replace(admin, account=account.id).with_token(token)) for account, _, token in new_accounts]
 
 
 def test_accounts_that_race_for_names_in_cooldown_get_none_and_then_each_name_once(admin: Client) -> None:
-    own, racers, raced = apart(admin), newcomers(admin, 8), [f"n{number}.{D}" for number in range(4)]
+    own_client, racers, raced = apart(admin), newcomers(admin, 8), [f"n{number}.{D}" for number in range(4)]
     for name in raced:
         admin.delete(reserve(admin, name))
 
     def race(clients: list[Client]) -> list[tuple[str, str, int]]:
         def attempt(client: Client) -> list[tuple[str, str, int]]:
-            asked = ((name, client.post("/reserved_domains", {"domain": name})) for name in raced)
-            return [(client.account, name, answer.status) for name, answer in asked]
+            answers = ((name, client.post("/reserved_domains", {"domain": name})) for name in raced)
+            return [(client.account, name, answer.status) for name, answer in answers]
 
-        with conflicting(), ThreadPoolExecutor(len(clients)) as pool:
-            return [it for found in pool.map(attempt, clients) for it in found]
+        with simulate_conflicts(), ThreadPoolExecutor(len(clients)) as pool:
+            return [outcome for outcomes in pool.map(attempt, clients) for outcome in outcomes]
 
     assert {status for _, _, status in race(racers)} == {409}
-    assert counted(admin) == (0, 4)
-    found = race([*racers, own])
-    assert {(account, name) for account, name, status in found if status == 201} == {
-        (admin.account, it) for it in raced
+    assert compare_counts(admin) == (0, 4)
+    outcomes = race([*racers, own_client])
+    assert {(account, name) for account, name, status in outcomes if status == 201} == {
+        (admin.account, name) for name in raced
     }
-    assert counted(admin) == (4, 0)
-    for made in list(admin.all("/reserved_domains", "reserved_domains")):
-        admin.delete(f"/reserved_domains/{made['id']}")
+    assert compare_counts(admin) == (4, 0)
+    for reservation in list(admin.all("/reserved_domains", "reserved_domains")):
+        admin.delete(f"/reserved_domains/{reservation['id']}")
     end_cooldowns(admin)
-    found = race([*racers, own])
-    assert Counter(name for _, name, status in found if status == 201) == dict.fromkeys(raced, 1)
-    assert {status for *_, status in found} == {201, 409}
-    assert sum(counted(client)[0] for client in (*racers, admin)) == 4
+    outcomes = race([*racers, own_client])
+    assert Counter(name for _, name, status in outcomes if status == 201) == dict.fromkeys(raced, 1)
+    assert {status for *_, status in outcomes} == {201, 409}
+    assert sum(compare_counts(client)[0] for client in (*racers, admin)) == 4
 
 
 def test_clients_of_one_account_that_share_names_count_them_once(admin: Client) -> None:
-    def cycle(place: int) -> list[int]:
+    def cycle(index: int) -> list[int]:
         client = apart(admin)
-        hostports = [f"x{place}.n{name}.{D}:443" for name in range(3)]
-        made = client.post("/edges/https", {"hostports": hostports})
-        own = f"/edges/https/{made.json['id']}"
-        patched = client.patch(own, {"hostports": [*hostports[1:], f"x{place}.n4.{D}:443"]})
-        return [made.status, patched.status, client.delete(own).status if place % 2 else 204]
+        hostports = [f"x{index}.n{name}.{D}:443" for name in range(3)]
+        creation = client.post("/edges/https", {"hostports": hostports})
+        edge_path = f"/edges/https/{creation.json['id']}"
+        patched = client.patch(edge_path, {"hostports": [*hostports[1:], f"x{index}.n4.{D}:443"]})
+        return [creation.status, patched.status, client.delete(edge_path).status if index % 2 else 204]
 
-    with conflicting(), ThreadPoolExecutor(8) as pool:
+    with simulate_conflicts(), ThreadPoolExecutor(8) as pool:
         assert list(pool.map(cycle, range(8))) == [[201, 200, 204]] * 8
-    assert counted(admin) == (3, 1)
+    assert compare_counts(admin) == (3, 1)
 
 
 @contextmanager
-def failing(place: int, when: Literal["before", "after"]) -> Iterator[list[int]]:
+def fail_transaction(index: int, when: Literal["before", "after"]) -> Iterator[list[int]]:
     """Fail one transaction of this block, before it is done or after; yield the places of all."""
-    numbers, seen = count(), list[int]()
-    refused: Mapping[str, Any] = {
+    numbers, write_numbers = count(), list[int]()
+    error_body: Mapping[str, Any] = {
         "Error": {"Code": "TransactionCanceledException", "Message": ""},
         "CancellationReasons": [{"Code": "ItemCollectionSizeLimitExceeded"}],
         "ResponseMetadata": {"HTTPStatusCode": 400},
     }
 
     def begin(**_: object) -> Any:
-        seen.append(next(numbers))
-        return (AWSResponse("", 400, {}, None), {**refused}) if when == "before" and seen[-1] == place else None
+        write_numbers.append(next(numbers))
+        return (
+            (AWSResponse("", 400, {}, None), {**error_body})
+            if when == "before" and write_numbers[-1] == index
+            else None
+        )
 
     def end(http_response: Any, parsed: dict[str, Any], **_: object) -> None:
-        if when == "after" and seen[-1] == place:
+        if when == "after" and write_numbers[-1] == index:
             http_response.status_code = 400
-            parsed.update(refused)
+            parsed.update(error_body)
 
     events = aws.client("dynamodb").meta.events
     events.register("before-call.dynamodb.TransactWriteItems", begin)
     events.register_last("after-call.dynamodb.TransactWriteItems", end)
     try:
-        yield seen
+        yield write_numbers
     finally:
         events.unregister("before-call.dynamodb.TransactWriteItems", begin)
         events.unregister("after-call.dynamodb.TransactWriteItems", end)
@@ -246,14 +252,14 @@ def failing(place: int, when: Literal["before", "after"]) -> Iterator[list[int]]
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_counts_are_right_after_a_fault_in_every_write(admin: Client, when: Literal["before", "after"]) -> None:
-    for place in count():
-        with failing(place, when) as seen:
+    for index in count():
+        with fail_transaction(index, when) as write_numbers:
             statuses = _act(admin)
-        counted(admin)
-        if len(seen) <= place:
+        compare_counts(admin)
+        if len(write_numbers) <= index:
             break
         assert 503 in statuses
-    assert place > 8
+    assert index > 8
 
 
 def _act(client: Client) -> list[int]:
@@ -263,8 +269,8 @@ def _act(client: Client) -> list[int]:
     def ask(method: str, path: str, body: Any = None) -> dict[str, Any]:
         answer = client.send(method, path, body)
         statuses.append(answer.status)
-        found: dict[str, Any] = answer.json if answer.status < 300 and answer.text else {}
-        return found
+        answer_body: dict[str, Any] = answer.json if answer.status < 300 and answer.text else {}
+        return answer_body
 
     edge = ask("POST", "/edges/https", {"hostports": [f"a.{D}:443", f"b.{D}:443"]}).get("id", "none")
     domain = ask("POST", "/reserved_domains", {"domain": f"a.{D}"}).get("id", "none")
@@ -274,6 +280,6 @@ def _act(client: Client) -> list[int]:
     for path in (f"/reserved_domains/{domain}", f"/reserved_addrs/{port}", f"/edges/https/{edge}"):
         ask("DELETE", path)
     for kind, array in (("edges/https", "https_edges"), ("reserved_domains", "reserved_domains")):
-        for made in list(client.all(f"/{kind}", array)):
-            ask("DELETE", f"/{kind}/{made['id']}")
+        for resource in list(client.all(f"/{kind}", array)):
+            ask("DELETE", f"/{kind}/{resource['id']}")
     return statuses

@@ -18,7 +18,7 @@ LAPSED = replace(VERIFIED, status="lapsed", next_at=NOW + MINUTE, error="Gone.")
 
 def test_a_new_proof_is_looked_for_at_once() -> None:
     assert Proof("v", "t", "pending", since=NOW, next_at=NOW) == NEW
-    assert [it.holds for it in (NEW, VERIFIED, LAPSING, LAPSED)] == [False, True, True, False]
+    assert [proof.holds for proof in (NEW, VERIFIED, LAPSING, LAPSED)] == [False, True, True, False]
 
 
 @pytest.mark.parametrize("before", [NEW, LAPSING, LAPSED])
@@ -49,13 +49,13 @@ def test_silence_is_looked_at_hourly_and_counts_as_no_record_after_two_days() ->
     assert proofs.apply_check(waiting, UNKNOWN, now + 1) == ProofChange(lapsing, "lapsing")
 
 
-@pytest.mark.parametrize("found", [ABSENT, UNKNOWN])
-def test_a_lapsing_domain_lapses_after_seven_days(found: CheckResult) -> None:
+@pytest.mark.parametrize("check_result", [ABSENT, UNKNOWN])
+def test_a_lapsing_domain_lapses_after_seven_days(check_result: CheckResult) -> None:
     events: list[str] = []
     proof, days = LAPSING, 0
     while proof.status == "lapsing":
         days += 1
-        step = proofs.apply_check(proof, found, NOW + days * DAY)
+        step = proofs.apply_check(proof, check_result, NOW + days * DAY)
         proof, events = step.proof, [*events, step.event]
     assert (events, proof.since, proof.next_at) == ([*[""] * 6, "lapsed"], NOW + 7 * DAY, NOW + 7 * DAY + MINUTE)
 
@@ -89,31 +89,31 @@ def test_a_look_may_be_wished_for_once_a_minute() -> None:
 
 
 @pytest.mark.parametrize("challenger", [NEW, LAPSED])
-@pytest.mark.parametrize("holder", [VERIFIED, LAPSING])
+@pytest.mark.parametrize("owner", [VERIFIED, LAPSING])
 def test_another_proof_takes_the_domain_at_once_while_the_holders_record_is_absent(
-    challenger: Proof, holder: Proof
+    challenger: Proof, owner: Proof
 ) -> None:
     now = NOW + HOUR
     verified = replace(VERIFIED, since=now, seen_at=now, checked_at=now, next_at=now + DAY)
     error = "The DNS record that proved the domain is gone, and another account has proved the domain."
     lapsed = replace(LAPSED, since=now, checked_at=now, next_at=now + MINUTE, error=error)
-    steps = proofs.apply_contest(challenger, holder, ABSENT, now)
+    steps = proofs.apply_contest(challenger, owner, ABSENT, now)
     assert steps == (ProofChange(verified, "verified"), ProofChange(lapsed, "lapsed"))
 
 
 @pytest.mark.parametrize(
-    ("found", "error"),
+    ("check_result", "error"),
     [
         (PRESENT, "the DNS record of that account still exists: remove that record first."),
         (UNKNOWN, "the DNS record of that account cannot be checked at the moment: Silent."),
     ],
 )
-def test_a_holder_whose_record_may_be_there_keeps_the_domain(found: CheckResult, error: str) -> None:
+def test_a_holder_whose_record_may_be_there_keeps_the_domain(check_result: CheckResult, error: str) -> None:
     now = NOW + HOUR
     waiting = replace(
         NEW, checked_at=now, next_at=now + HOUR // 2, error=f"Another account has proved this domain, and {error}"
     )
-    assert proofs.apply_contest(NEW, VERIFIED, found, now) == (ProofChange(waiting), None)
+    assert proofs.apply_contest(NEW, VERIFIED, check_result, now) == (ProofChange(waiting), None)
 
 
 @pytest.mark.parametrize("domain", ["shop.example.com", "*.shop.example.com"])
@@ -136,7 +136,7 @@ def test_which_domains_prove_a_host(host: str, names: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "holders", "holder"),
+    ("host", "owners", "owner"),
     [
         ("d.com", {"d.com": "A"}, "A"),
         ("a.d.com", {"d.com": "A"}, None),
@@ -154,5 +154,5 @@ def test_which_domains_prove_a_host(host: str, names: tuple[str, ...]) -> None:
         ("a.d.com", {}, None),
     ],
 )
-def test_whose_proof_proves_a_host(host: str, holders: dict[str, str], holder: str | None) -> None:
-    assert proofs.find_proving(host, holders) == holder
+def test_whose_proof_proves_a_host(host: str, owners: dict[str, str], owner: str | None) -> None:
+    assert proofs.find_proving(host, owners) == owner

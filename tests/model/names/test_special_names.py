@@ -27,12 +27,12 @@ TLS_1_3 = {"tls_termination": {"min_version": "1.3"}}
 OF_UPSTREAM = {"terminate_at": "upstream"}
 
 
-def listed() -> dict[SpecialOwner, tuple[str, ...]]:
+def list_special_names() -> dict[SpecialOwner, tuple[str, ...]]:
     """Return all entries, none of them malformed."""
-    return {it.owner: it.hostports for it in special_names.every() if isinstance(it, SpecialEntry)}
+    return {entry.owner: entry.hostports for entry in special_names.every() if isinstance(entry, SpecialEntry)}
 
 
-def logged(since: int) -> set[SpecialOwner]:
+def list_logged_owners(since: int) -> set[SpecialOwner]:
     """Return the owners of the entries that the log names after its first changes."""
     changes = sorted(change_log.since(0), key=lambda change: change.id)[since:]
     return {
@@ -40,7 +40,7 @@ def logged(since: int) -> set[SpecialOwner]:
     }
 
 
-def opened(account: str, name: str, proto: Proto, *, lease: int = 60, credential: str = "") -> str:
+def open_tunnel(account: str, name: str, proto: Proto, *, lease: int = 60, credential: str = "") -> str:
     """Open a tunnel. Return its id."""
     tunnel = AgentTunnel(
         tunnel_session=ids.new("ts"),
@@ -75,28 +75,30 @@ def test_edges_with_special_names_are_listed_while_they_have_hostports(
     admin: Client, path: str, body: Mapping[str, Any], is_special: bool
 ) -> None:
     hostports = [PORT] if path == "/edges/tcp" else [HOSTPORT]
-    made = admin.create(path, {**_with_authority(admin, body), "hostports": hostports})["id"]
-    owner = SpecialOwner(admin.account, made)
-    assert (listed(), logged(0)) == (({owner: tuple(hostports)}, {owner}) if is_special else ({}, set()))
+    edge_id = admin.create(path, {**_with_authority(admin, body), "hostports": hostports})["id"]
+    owner = SpecialOwner(admin.account, edge_id)
+    assert (list_special_names(), list_logged_owners(0)) == (
+        ({owner: tuple(hostports)}, {owner}) if is_special else ({}, set())
+    )
     count = len(change_log.since(0))
-    admin.patch(f"{path}/{made}", {"description": "changed"})
-    assert logged(count) == set()
-    admin.delete(f"{path}/{made}")
-    assert (listed(), logged(count)) == ({}, {owner} if is_special else set())
+    admin.patch(f"{path}/{edge_id}", {"description": "changed"})
+    assert list_logged_owners(count) == set()
+    admin.delete(f"{path}/{edge_id}")
+    assert (list_special_names(), list_logged_owners(count)) == ({}, {owner} if is_special else set())
 
 
 def test_an_entry_follows_the_hostports_and_modules_of_its_edge(admin: Client) -> None:
     edge = admin.create("/edges/https", {"hostports": [HOSTPORT]})["id"]
     owner, address = SpecialOwner(admin.account, edge), f"/edges/https/{edge}"
     admin.put(f"{address}/tls_termination", {"min_version": "1.3"})
-    assert listed() == {owner: (HOSTPORT,)}
+    assert list_special_names() == {owner: (HOSTPORT,)}
     admin.patch(address, {"hostports": [HOSTPORT, "b.example.com:443"]})
-    assert listed() == {owner: (HOSTPORT, "b.example.com:443")}
+    assert list_special_names() == {owner: (HOSTPORT, "b.example.com:443")}
     admin.delete(f"{address}/tls_termination")
-    assert (listed(), logged(0)) == ({}, {owner})
+    assert (list_special_names(), list_logged_owners(0)) == ({}, {owner})
     admin.put(f"{address}/tls_termination", {"min_version": "1.1"})
     admin.patch(address, {"hostports": []})
-    assert listed() == {}
+    assert list_special_names() == {}
 
 
 def test_an_edge_is_listed_while_a_route_has_oauth(admin: Client) -> None:
@@ -108,25 +110,25 @@ def test_an_edge_is_listed_while_a_route_has_oauth(admin: Client) -> None:
     ]
     oauth: dict[str, Any] = {"provider": {"google": {}}}
     admin.put(f"{routes[0]}/oauth", {**oauth, "enabled": False})
-    assert listed() == {}
+    assert list_special_names() == {}
     for route in routes:
         admin.put(f"{route}/oauth", oauth)
-    assert listed() == {owner: (HOSTPORT,)}
+    assert list_special_names() == {owner: (HOSTPORT,)}
     admin.put(f"{address}/tls_termination", {"min_version": "1.3"})
     admin.delete(f"{address}/tls_termination")
-    assert listed() == {owner: (HOSTPORT,)}  # otherwise no host would serve it
+    assert list_special_names() == {owner: (HOSTPORT,)}  # otherwise no host would serve it
     admin.patch(address, {"hostports": ["b.example.com:443"]})
-    assert listed() == {owner: ("b.example.com:443",)}
+    assert list_special_names() == {owner: ("b.example.com:443",)}
     admin.delete(f"{routes[0]}/oauth")
-    assert listed() == {owner: ("b.example.com:443",)}
+    assert list_special_names() == {owner: ("b.example.com:443",)}
     admin.delete(routes[1])
-    assert listed() == {}
+    assert list_special_names() == {}
     admin.put(f"{routes[0]}/oauth", oauth)
     dynamodb.do(special_names.remove(owner))
     operator.main(["migrate", "--apply"])
-    assert listed() == {owner: ("b.example.com:443",)}
+    assert list_special_names() == {owner: ("b.example.com:443",)}
     admin.delete(address)
-    assert listed() == {}
+    assert list_special_names() == {}
 
 
 @pytest.mark.parametrize("module", ["mutual_tls", "tls_termination"])
@@ -135,11 +137,11 @@ def test_an_edge_with_a_malformed_module_is_listed_and_closed(admin: Client, mod
     edge = admin.create("/edges/https", {"hostports": [HOSTPORT], "description": "d"})["id"]
     scope = items.scope(admin.account, "/edges/https")
     dynamodb.do(Write.update(scope, edge, Condition(""), sets={"parts": {module: record}}))
-    stored = table.find(scope, edge)
-    assert stored
-    assert Modules.of(stored.modules, kinds.HTTPS_EDGES).unenforced == (module,)
-    found = special_edges.list_edge(None, stored)
-    assert found == [special_names.add(SpecialEntry(SpecialOwner(admin.account, edge), (HOSTPORT,)))]
+    item = table.find(scope, edge)
+    assert item
+    assert Modules.of(item.modules, kinds.HTTPS_EDGES).unenforced == (module,)
+    writes = special_edges.list_edge(None, item)
+    assert writes == [special_names.add(SpecialEntry(SpecialOwner(admin.account, edge), (HOSTPORT,)))]
 
 
 @pytest.mark.parametrize(
@@ -154,34 +156,34 @@ def test_tunnels_of_bytes_are_listed_while_they_are_online(
     admin: Client, name: str, proto: Proto, hostports: Sequence[str] | None
 ) -> None:
     count = len(change_log.since(0))
-    owner = SpecialOwner(admin.account, opened(admin.account, name, proto))
-    there = {owner: tuple(hostports)} if hostports else {}
-    assert (listed(), logged(count)) == (there, {*there})
+    owner = SpecialOwner(admin.account, open_tunnel(admin.account, name, proto))
+    expected = {owner: tuple(hostports)} if hostports else {}
+    assert (list_special_names(), list_logged_owners(count)) == (expected, {*expected})
     count = len(change_log.since(0))
     tunnels.close_tunnel(*owner)
-    assert (listed(), logged(count)) == ({}, {*there})
+    assert (list_special_names(), list_logged_owners(count)) == ({}, {*expected})
 
 
 def test_the_entry_of_a_tunnel_goes_with_its_lease(admin: Client) -> None:
-    owner = SpecialOwner(admin.account, opened(admin.account, PORT, "tcp", lease=0))
+    owner = SpecialOwner(admin.account, open_tunnel(admin.account, PORT, "tcp", lease=0))
     count = len(change_log.since(0))
     online_tunnels.end_all_offline(admin.account)
-    assert (listed(), logged(count)) == ({}, {owner})
+    assert (list_special_names(), list_logged_owners(count)) == ({}, {owner})
 
 
 def test_a_tunnel_that_takes_a_name_over_replaces_the_entry(admin: Client) -> None:
-    first = SpecialOwner(admin.account, opened(admin.account, PORT, "tcp", credential="sshcr_1"))
+    first = SpecialOwner(admin.account, open_tunnel(admin.account, PORT, "tcp", credential="sshcr_1"))
     count = len(change_log.since(0))
-    second = SpecialOwner(admin.account, opened(admin.account, PORT, "tcp", credential="sshcr_1"))
-    assert (listed(), logged(count)) == ({second: (PORT,)}, {first, second})
+    second = SpecialOwner(admin.account, open_tunnel(admin.account, PORT, "tcp", credential="sshcr_1"))
+    assert (list_special_names(), list_logged_owners(count)) == ({second: (PORT,)}, {first, second})
 
 
 def test_entries_are_read_together(admin: Client) -> None:
-    made = [admin.create("/edges/tls", {"hostports": [f"{name}.example.com:443"]})["id"] for name in "ab"]
-    owners = [SpecialOwner(admin.account, id) for id in (*made, ids.new("edgtls"))]
-    with calls() as asked:
-        found = special_names.read(owners)
-    assert (found, asked) == (
+    edge_ids = [admin.create("/edges/tls", {"hostports": [f"{name}.example.com:443"]})["id"] for name in "ab"]
+    owners = [SpecialOwner(admin.account, id) for id in (*edge_ids, ids.new("edgtls"))]
+    with calls() as operations:
+        entries = special_names.read(owners)
+    assert (entries, operations) == (
         {owner: SpecialEntry(owner, (f"{name}.example.com:443",)) for owner, name in zip(owners, "ab", strict=False)},
         ["BatchGetItem"],
     )
@@ -197,22 +199,22 @@ def test_a_malformed_entry_harms_no_other(admin: Client) -> None:
     ]
     for id, body in wrong:
         dynamodb.do(Write.put({"scope": "edge#/special/3", "id": id, "body": body}))
-    assert listed() == {SpecialOwner(admin.account, edge): (HOSTPORT,)}
-    malformed = {it for it in special_names.every() if isinstance(it, ItemKey)}
+    assert list_special_names() == {SpecialOwner(admin.account, edge): (HOSTPORT,)}
+    malformed = {entry for entry in special_names.every() if isinstance(entry, ItemKey)}
     assert malformed == {ItemKey("edge#/special/3", id) for id, _ in wrong}
 
 
 def test_migrate_lists_what_earlier_versions_wrote(admin: Client, capsys: pytest.CaptureFixture[str]) -> None:
     edge = admin.create("/edges/https", {"hostports": [HOSTPORT], **TLS_1_3})["id"]
     admin.create("/edges/https", {"hostports": ["b.example.com:443"]})
-    tunnel = opened(admin.account, PORT, "tcp")
-    opened(admin.account, "demo.tunnels.localhost", "https")
-    there = {SpecialOwner(admin.account, edge): (HOSTPORT,), SpecialOwner(admin.account, tunnel): (PORT,)}
-    assert listed() == there
-    for owner in there:
+    tunnel = open_tunnel(admin.account, PORT, "tcp")
+    open_tunnel(admin.account, "demo.tunnels.localhost", "https")
+    expected = {SpecialOwner(admin.account, edge): (HOSTPORT,), SpecialOwner(admin.account, tunnel): (PORT,)}
+    assert list_special_names() == expected
+    for owner in expected:
         dynamodb.do(special_names.remove(owner))
     operator.main(["migrate", "--apply"])
-    assert (listed(), "2 rewritten." in capsys.readouterr().out) == (there, True)
+    assert (list_special_names(), "2 rewritten." in capsys.readouterr().out) == (expected, True)
     operator.main(["migrate", "--apply"])
     assert "0 rewritten." in capsys.readouterr().out
 

@@ -35,8 +35,8 @@ def test_only_some_keys_can_make_what_ends_with_them(scopes: object, makes: bool
 
 
 def test_only_keys_and_federated_credentials_can_make_resources() -> None:
-    found = {prefix: resource(prefix).may_make for prefix in ("ak", "fcred", "sshcred", "sshucrt", "bot")}
-    assert found == {"ak": True, "fcred": True, "sshcred": False, "sshucrt": False, "bot": False}
+    permissions = {prefix: resource(prefix).may_make for prefix in ("ak", "fcred", "sshcred", "sshucrt", "bot")}
+    assert permissions == {"ak": True, "fcred": True, "sshcred": False, "sshucrt": False, "bot": False}
 
 
 @pytest.mark.parametrize(("seconds", "has_ended"), [(-60, True), (0, True), (60, False)])

@@ -11,7 +11,7 @@ from tests.transports import Client
 KEYS, AUTHORITIES, CERTIFICATES = "/api_keys", "/ssh_certificate_authorities", "/ssh_user_certificates"
 
 
-def signing(authority: str, **fields: Any) -> dict[str, Any]:
+def build_request(authority: str, **fields: Any) -> dict[str, Any]:
     return {"ssh_certificate_authority_id": authority, "public_key": public_key(), **fields}
 
 
@@ -30,7 +30,7 @@ def offboard(client: Client, path: str, **choice: str) -> Any:
     return answer.json
 
 
-def later(monkeypatch: pytest.MonkeyPatch, seconds: int = 30) -> None:
+def advance_clock(monkeypatch: pytest.MonkeyPatch, seconds: int = 30) -> None:
     """Let the service believe that some seconds have passed."""
-    now = clock.seconds
-    monkeypatch.setattr(clock, "seconds", lambda: now() + seconds)
+    read_seconds = clock.seconds
+    monkeypatch.setattr(clock, "seconds", lambda: read_seconds() + seconds)

@@ -61,7 +61,7 @@ def test_a_tunnel_is_served_at_its_account_s_names_with_that_account_s_certifica
     domain: str, records: tuple[Record, ...], expected: str | None
 ) -> None:
     site = view(UP, TUNNEL, *records, domain=domain).site("a.example.com", NOW)
-    is_reserved = any(isinstance(it, ServedReservation) and it.account == TUNNEL.account for it in records)
+    is_reserved = any(isinstance(record, ServedReservation) and record.account == TUNNEL.account for record in records)
     refuses_challenges = domain == "example.com" and not is_reserved
     served = Site("a.example.com", TUNNEL, expected or "", refuses_challenges=refuses_challenges)
     assert site == (served if expected else None)
@@ -95,9 +95,9 @@ def test_the_longest_proved_domain_decides_which_account_has_a_host(
     for number, (account, _, domain) in enumerate(text.partition(" ") for text in proved):
         reservations.append(ServedReservation(account, f"rd_{number}", domain, True))
         reservations.append(ServedReservation(f"not {account}", f"rd_not{number}", host, False))
-    found = view(*reservations, domain="tunnels.localhost", account="a")
-    assert (found.owner_of(host), found.may_serve("a", host)) == (owner, owner == "a")
-    assert [found.may_serve(it, "x.tunnels.localhost") for it in ("a", "b")] == [True, False]
+    account_view = view(*reservations, domain="tunnels.localhost", account="a")
+    assert (account_view.owner_of(host), account_view.may_serve("a", host)) == (owner, owner == "a")
+    assert [account_view.may_serve(account, "x.tunnels.localhost") for account in ("a", "b")] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -134,14 +134,18 @@ def test_the_newest_tunnel_of_a_name_with_a_live_gateway_answers(
 def test_a_rejected_certificate_gives_way_to_the_next_one(
     rejected: dict[str, str], certificate_id: str, errors: tuple[str, str]
 ) -> None:
-    found = view(UP, TUNNEL, CERTIFICATE, WILDCARD, **rejected)
-    assert found.site("a.example.com", NOW) == Site("a.example.com", TUNNEL, certificate_id, refuses_challenges=True)
-    assert tuple(found.certificate_error("acct_a", it) for it in ("a.example.com", "b.example.com")) == errors
+    account_view = view(UP, TUNNEL, CERTIFICATE, WILDCARD, **rejected)
+    assert account_view.site("a.example.com", NOW) == Site(
+        "a.example.com", TUNNEL, certificate_id, refuses_challenges=True
+    )
+    assert (
+        tuple(account_view.certificate_error("acct_a", host) for host in ("a.example.com", "b.example.com")) == errors
+    )
 
 
-@pytest.mark.parametrize(("at", "is_valid"), [(CERTIFICATE.not_after, False), (CERTIFICATE.not_before, True)])
-def test_a_certificate_is_used_while_it_is_valid(at: datetime, is_valid: bool) -> None:
-    site = view(UP, TUNNEL, CERTIFICATE).site("a.example.com", at)
+@pytest.mark.parametrize(("moment", "is_valid"), [(CERTIFICATE.not_after, False), (CERTIFICATE.not_before, True)])
+def test_a_certificate_is_used_while_it_is_valid(moment: datetime, is_valid: bool) -> None:
+    site = view(UP, TUNNEL, CERTIFICATE).site("a.example.com", moment)
     assert site
     assert site.certificate == ("cert_1" if is_valid else OPERATOR)
 
@@ -164,4 +168,4 @@ def test_a_group_uses_tunnels_of_draining_gateways_only_if_it_has_no_others(
     gateways = [replace(worlds.GATEWAY, id=id, draining=id in draining) for id in ("gw-1", "gw-2")]
     tunnels = [worlds.tunnel("tn_1"), worlds.tunnel("tn_2", gateway="gw-2")]
     view = worlds.view_of(worlds.group(), *tunnels, *gateways)
-    assert [it.id for it, _ in view.members(worlds.group())] == members
+    assert [member.id for member, _ in view.members(worlds.group())] == members

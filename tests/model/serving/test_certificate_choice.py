@@ -39,7 +39,7 @@ def test_a_wildcard_is_one_label(pattern: str, name: str, covered: bool) -> None
 
 
 @pytest.mark.parametrize(
-    ("certificates", "chosen", "found"),
+    ("certificates", "chosen", "expected"),
     [
         ((), "", None),
         ((EXACT,), "", "1"),
@@ -71,6 +71,6 @@ def test_a_wildcard_is_one_label(pattern: str, name: str, covered: bool) -> None
     ],
 )
 def test_the_chosen_certificate_wins_then_the_exact_one_then_the_wildcard_then_the_longest(
-    certificates: tuple[ServedCertificate, ...], chosen: str, found: str | None
+    certificates: tuple[ServedCertificate, ...], chosen: str, expected: str | None
 ) -> None:
-    assert certificate_choice.choose("a.example.com", certificates, NOW, chosen=chosen) == found
+    assert certificate_choice.choose("a.example.com", certificates, NOW, chosen=chosen) == expected

@@ -127,7 +127,7 @@ SHOWN = "Until then, visitors get the operator's certificate."
     ],
 )
 def test_a_host_is_live_or_the_error_says_why_not(facts: tuple[Record, ...], host: str, expected: PlannedHost) -> None:
-    assert [it for it in plan_of(EDGE, *facts).hosts if it.name == host] == [expected]
+    assert [host_state for host_state in plan_of(EDGE, *facts).hosts if host_state.name == host] == [expected]
 
 
 @pytest.mark.parametrize(
@@ -140,11 +140,11 @@ def test_a_host_is_live_or_the_error_says_why_not(facts: tuple[Record, ...], hos
 )
 def test_a_host_is_live_if_the_operators_certificate_covers_it(covered: set[str], live: list[str]) -> None:
     plan = plan_of(EDGE, edge(hosts=[HOST, DEEP]), service=Service(DOMAIN, operator_names=frozenset(covered)))
-    assert [it.name for it in plan.hosts if it.state == "live"] == live
+    assert [host.name for host in plan.hosts if host.state == "live"] == live
 
 
 @pytest.mark.parametrize(
-    ("made", "weights", "page", "error"),
+    ("served_route", "weights", "page", "error"),
     [
         (route(), ((GROUP, 1_000_000_000),), "", ""),
         (route(backend=None), (), pages.NO_BACKEND, ""),
@@ -165,7 +165,7 @@ def test_a_host_is_live_if_the_operators_certificate_covers_it(covered: set[str]
     ],
 )
 def test_a_route_has_backends_or_a_page(
-    made: ServedRoute, weights: tuple[tuple[str, int], ...], page: str, error: str
+    served_route: ServedRoute, weights: tuple[tuple[str, int], ...], page: str, error: str
 ) -> None:
     backends = [
         group(),
@@ -176,26 +176,28 @@ def test_a_route_has_backends_or_a_page(
         weighted("bkdwd_3", {GROUP: 1, "bkdhr_9": 1}),
         ServedBackend(A, "bkdhr_9", None),
     ]
-    (target,) = plan_of(EDGE, *backends, edge(made)).targets
+    (target,) = plan_of(EDGE, *backends, edge(served_route)).targets
     assert (target.weights, target.page, target.error) == (weights, page, error)
 
 
 def test_an_edge_with_a_module_that_is_not_enforced_answers_all_with_a_page() -> None:
     plan = plan_of(EDGE, group(), edge(route(), route("/a", id="r2"), unenforced=("oidc", "saml")))
-    refused = "The edge cannot enforce these enabled modules: oidc, saml."
+    message = "The edge cannot enforce these enabled modules: oidc, saml."
     assert plan.page == pages.NOT_ENFORCED
-    assert {(it.weights, it.page, it.error) for it in plan.targets} == {((), pages.NOT_ENFORCED, refused)}
+    assert {(target.weights, target.page, target.error) for target in plan.targets} == {
+        ((), pages.NOT_ENFORCED, message)
+    }
 
 
 def test_exact_paths_come_before_prefixes_and_of_these_the_longest() -> None:
-    every = [
+    routes = [
         route("/", id="r1"),
         route("/a", id="r2", kind="exact_path"),
         route("/a/b", id="r3"),
         route("/a", id="r4"),
         route("/a/b/c", id="r5", kind="exact_path"),
     ]
-    assert [it.route.id for it in plan_of(EDGE, edge(*every)).targets] == ["r5", "r2", "r3", "r4", "r1"]
+    assert [target.route.id for target in plan_of(EDGE, edge(*routes)).targets] == ["r5", "r2", "r3", "r4", "r1"]
 
 
 TWO = (GROUP, "bkdtg_2")
@@ -229,7 +231,7 @@ WILD = edge(route(), hosts=["*.example.com"])
 PROVED = ServedReservation(A, "rd_0", "*.example.com", True)
 
 
-@pytest.mark.parametrize("place", ["edge", "upstream"])
+@pytest.mark.parametrize("tls_end", ["edge", "upstream"])
 @pytest.mark.parametrize(
     ("other", "elsewhere"),
     [
@@ -249,10 +251,10 @@ PROVED = ServedReservation(A, "rd_0", "*.example.com", True)
     ],
 )
 def test_a_wildcard_leaves_the_names_below_it_that_others_have(
-    other: tuple[Record, ...], elsewhere: tuple[str, ...], place: TlsEnd
+    other: tuple[Record, ...], elsewhere: tuple[str, ...], tls_end: TlsEnd
 ) -> None:
-    plan = plan_of(EDGE, replace(WILD, terminate_at=place), PROVED, *other)
-    assert plan.served_elsewhere == (elsewhere if place == "edge" else ())
+    plan = plan_of(EDGE, replace(WILD, terminate_at=tls_end), PROVED, *other)
+    assert plan.served_elsewhere == (elsewhere if tls_end == "edge" else ())
 
 
 @pytest.mark.parametrize("id", ["edghts_1", "edgtls_1"])
@@ -269,7 +271,7 @@ def test_a_host_with_a_malformed_reservation_is_closed_and_the_others_are_not() 
     unreadable = ServedReservation(A, "rd_2", HOST, True, is_readable=False)
     other = f"other.{DOMAIN}"
     plan = plan_of(EDGE, GATEWAY, group(), unreadable, edge(route(), hosts=[HOST, other]), certificate("cert_1", HOST))
-    assert [(it.name, it.state, it.error) for it in plan.hosts] == [
+    assert [(host.name, host.state, host.error) for host in plan.hosts] == [
         (HOST, "refused", "The stored reservation of the host is malformed: contact the operator."),
         (other, "live", ""),
     ]
@@ -286,7 +288,7 @@ def test_an_edge_that_restricts_visitors_is_closed_if_envoy_rejects_its_routes()
     restricting = edge(route(agents=UserAgentModule(deny=["bot"])), route("/x", id="edghtsrt_2"))
     closed = edge_plans.close_refused(plan_of(EDGE, group(), restricting), "regex '*' is too large")
     assert closed.page == pages.NOT_ENFORCED
-    assert [(it.route.id, it.weights, it.page, it.error) for it in closed.targets] == [
+    assert [(target.route.id, target.weights, target.page, target.error) for target in closed.targets] == [
         ("edghtsrt_2", (), pages.NOT_ENFORCED, "regex '*' is too large"),
         ("edghtsrt_1", (), pages.NOT_ENFORCED, "regex '*' is too large"),
     ]
@@ -300,19 +302,24 @@ GONE = "The IP policy ipp_1 does not exist: no visitor is admitted."
 
 
 def test_visitors_must_pass_the_policies_of_the_edge_and_of_the_route() -> None:
-    plain, own = edge(route(), route("/x", id="edghtsrt_2")), extended(route().modules, ip_restriction=RESTRICTED)
-    routes = (*plain.routes, ServedRoute("edghtsrt_3", "path_prefix", "/y", own))
+    plain, own_modules = (
+        edge(route(), route("/x", id="edghtsrt_2")),
+        extended(route().modules, ip_restriction=RESTRICTED),
+    )
+    routes = (*plain.routes, ServedRoute("edghtsrt_3", "path_prefix", "/y", own_modules))
     restricted = replace(plain, routes=routes, modules=enabled(ip_restriction=RESTRICTED))
     plan = plan_of(EDGE, GATEWAY, group(), tunnel(), restricted, OFFICE)
     assert len(plan.refusals) == 1
-    assert {it.route.match: (len(it.refusals), it.restricts_visitors, it.error) for it in plan.targets} == {
+    assert {
+        target.route.match: (len(target.refusals), target.restricts_visitors, target.error) for target in plan.targets
+    } == {
         "/x": (1, False, ""),
         "/y": (2, True, ""),
         "/": (1, False, ""),
     }
-    gone = plan_of(EDGE, GATEWAY, group(), tunnel(), restricted, replace(OFFICE, account=B))
-    assert [(it.state, it.error) for it in gone.hosts] == [("live", GONE)]
-    assert [it.error for it in gone.targets if it.route.match == "/y"] == [GONE]
+    plan_without_policy = plan_of(EDGE, GATEWAY, group(), tunnel(), restricted, replace(OFFICE, account=B))
+    assert [(host.state, host.error) for host in plan_without_policy.hosts] == [("live", GONE)]
+    assert [target.error for target in plan_without_policy.targets if target.route.match == "/y"] == [GONE]
     unreadable = plan_of(EDGE, GATEWAY, group(), tunnel(), restricted, replace(OFFICE, rules=None))
     assert unreadable.refusals == (Constant(True),)
 
@@ -320,24 +327,27 @@ def test_visitors_must_pass_the_policies_of_the_edge_and_of_the_route() -> None:
 @pytest.mark.parametrize("terminate_at", ["edge", "upstream"])
 def test_an_edge_with_too_many_networks_refuses_all(terminate_at: Literal["edge", "upstream"]) -> None:
     def networks(number: int) -> ServedPolicy:
-        rules = Rules(allow=tuple(parse_cidr(f"10.{number}.{it >> 8}.{it & 255}") for it in range(500)))
+        rules = Rules(allow=tuple(parse_cidr(f"10.{number}.{index >> 8}.{index & 255}") for index in range(500)))
         return ServedPolicy(A, f"ipp_{number}", rules)
 
     def plan(count: int) -> edge_plans.Plan:
         modules = (
-            extended(route().modules, ip_restriction=IpRestrictionModule(ip_policy_ids=[f"ipp_{it}"]))
-            for it in range(count)
+            extended(route().modules, ip_restriction=IpRestrictionModule(ip_policy_ids=[f"ipp_{number}"]))
+            for number in range(count)
         )
-        routes = (ServedRoute(f"edghtsrt_{it}", "path_prefix", f"/{it}", own) for it, own in enumerate(modules))
+        routes = (
+            ServedRoute(f"edghtsrt_{number}", "path_prefix", f"/{number}", route_modules)
+            for number, route_modules in enumerate(modules)
+        )
         served = replace(edge(*routes), terminate_at=terminate_at)
         return plan_of(EDGE, GATEWAY, group(), tunnel(), served, *map(networks, range(count)))
 
     for count, is_open in ((4, True), (5, False)):
-        found = plan(count)
-        refusals = [it.refusals for it in found.targets] or [found.refusals]
-        assert [it != ip_policies.REFUSE_ALL for it in refusals] == [is_open] * len(refusals)
-        told = [it.error for it in found.targets]
-        assert [ip_policies.TOO_MANY in it for it in told] == [not is_open] * len(told)
+        edge_plan = plan(count)
+        refusals = [target.refusals for target in edge_plan.targets] or [edge_plan.refusals]
+        assert [refusal != ip_policies.REFUSE_ALL for refusal in refusals] == [is_open] * len(refusals)
+        errors = [target.error for target in edge_plan.targets]
+        assert [ip_policies.TOO_MANY in error for error in errors] == [not is_open] * len(errors)
 
 
 def test_an_edge_with_policies_is_closed_if_envoy_rejects_its_routes() -> None:
@@ -345,4 +355,4 @@ def test_an_edge_with_policies_is_closed_if_envoy_rejects_its_routes() -> None:
         restricted = replace(edge(*routes), modules=enabled(ip_restriction=RESTRICTED))
         closed = edge_plans.close_refused(plan_of(EDGE, group(), restricted, OFFICE), "no")
         assert (closed.page, closed.refusals) == (pages.NOT_ENFORCED, ())
-        assert [it.page for it in closed.targets] == [pages.NOT_ENFORCED for _ in routes]
+        assert [target.page for target in closed.targets] == [pages.NOT_ENFORCED for _ in routes]

@@ -42,7 +42,7 @@ TRIED = Report(7, LATER, "one")
 SENTENCE = "Envoy's own sentence."
 
 
-def decided(reports: Reports, served: ServedEdge = SERVED, seconds: int = 600) -> ReportedStatus:
+def decide(reports: Reports, served: ServedEdge = SERVED, seconds: int = 600) -> ReportedStatus:
     records = AccountRecords(
         A,
         frozenset(),
@@ -55,18 +55,20 @@ def decided(reports: Reports, served: ServedEdge = SERVED, seconds: int = 600) -
         reservations=(ServedReservation(A, "rsvd_1", PROVED, True),),
     )
     view = AccountView(records, SERVICE)
-    changed = NOW - timedelta(seconds=seconds)
-    return edge_states.decide(edge_plans.make_plan(served, view, NOW), view, reports, changed, NOW)
+    changed_at = NOW - timedelta(seconds=seconds)
+    return edge_states.decide(edge_plans.make_plan(served, view, NOW), view, reports, changed_at, NOW)
 
 
-def shown(reported: ReportedStatus) -> tuple[State, int, int, Mapping[str, State]]:
+def summarize(reported: ReportedStatus) -> tuple[State, int, int, Mapping[str, State]]:
     """Return state, revision and hosts, and the states of the parts."""
     status = reported.status
-    parts = {it.hostport: it.state for it in status.hostports} | {it.id: it.state for it in status.routes}
+    parts = {hostport.hostport: hostport.state for hostport in status.hostports} | {
+        route.id: route.state for route in status.routes
+    }
     return status.state, status.revision, reported.hosts, parts
 
 
-def rejecting(*names: str, host: str = "one", revision: int = 7) -> Report:
+def build_rejection(*names: str, host: str = "one", revision: int = 7) -> Report:
     return Report(revision, LATER, host, dict.fromkeys(names, SENTENCE))
 
 
@@ -82,7 +84,7 @@ def test_a_trial_makes_an_edge_live() -> None:
     hostports = (HostportStatus(HOSTPORT, "live", AT), HostportStatus(OTHER, "live", AT, "", "cert_1", END))
     status = EdgeStatus("live", 7, LATER, hostports, (RouteStatus(ROUTE, "live", AT),), (BackendStatus(GROUP, 1),))
 
-    assert decided(Reports(2, trial=TRIED)) == ReportedStatus(status, 1)
+    assert decide(Reports(2, trial=TRIED)) == ReportedStatus(status, 1)
 
 
 @pytest.mark.parametrize(
@@ -93,27 +95,35 @@ def test_a_trial_makes_an_edge_live() -> None:
         (Reports(1), 59, ("waiting", 0, 0, WAITING)),
         (Reports(1), 60, ("live", 7, 0, LIVE)),
         (Reports(1, trial=TRIED), 5, ("live", 7, 1, LIVE)),
-        (Reports(1, trial=rejecting(revision=6)), 5, ("waiting", 6, 0, WAITING)),
-        (Reports(1, trial=rejecting(HOSTPORT, revision=6)), 60, ("live", 7, 0, LIVE)),
-        (Reports(1, trial=rejecting(HOSTPORT)), 5, ("partly", 7, 1, PARTLY)),
-        (Reports(1, trial=rejecting(HOSTPORT, OTHER)), 5, ("refused", 7, 1, REFUSED)),
-        (Reports(1, {"one": rejecting(HOSTPORT)}, TRIED), 600, ("partly", 7, 1, PARTLY)),
+        (Reports(1, trial=build_rejection(revision=6)), 5, ("waiting", 6, 0, WAITING)),
+        (Reports(1, trial=build_rejection(HOSTPORT, revision=6)), 60, ("live", 7, 0, LIVE)),
+        (Reports(1, trial=build_rejection(HOSTPORT)), 5, ("partly", 7, 1, PARTLY)),
+        (Reports(1, trial=build_rejection(HOSTPORT, OTHER)), 5, ("refused", 7, 1, REFUSED)),
+        (Reports(1, {"one": build_rejection(HOSTPORT)}, TRIED), 600, ("partly", 7, 1, PARTLY)),
         (
-            Reports(2, {"two": rejecting(HOSTPORT, host="two")}, TRIED),
+            Reports(2, {"two": build_rejection(HOSTPORT, host="two")}, TRIED),
             600,
             ("partly", 7, 2, states("partly", "live", "live")),
         ),
-        (Reports(2, {"one": rejecting(HOSTPORT), "two": rejecting(HOSTPORT, host="two")}), 5, ("partly", 7, 2, PARTLY)),
-        (Reports(1, {"one": rejecting(HOSTPORT, revision=6)}, TRIED), 600, ("live", 7, 1, LIVE)),
-        (Reports(1, {"one": rejecting()}), 5, ("live", 7, 1, LIVE)),  # of a former version
-        (Reports(1, trial=rejecting(ROUTE)), 5, ("partly", 7, 1, states("live", "live", "refused"))),
-        (Reports(2, {"two": rejecting(ROUTE, host="two")}), 5, ("partly", 7, 1, states("live", "live", "partly"))),
+        (
+            Reports(2, {"one": build_rejection(HOSTPORT), "two": build_rejection(HOSTPORT, host="two")}),
+            5,
+            ("partly", 7, 2, PARTLY),
+        ),
+        (Reports(1, {"one": build_rejection(HOSTPORT, revision=6)}, TRIED), 600, ("live", 7, 1, LIVE)),
+        (Reports(1, {"one": build_rejection()}), 5, ("live", 7, 1, LIVE)),  # of a former version
+        (Reports(1, trial=build_rejection(ROUTE)), 5, ("partly", 7, 1, states("live", "live", "refused"))),
+        (
+            Reports(2, {"two": build_rejection(ROUTE, host="two")}),
+            5,
+            ("partly", 7, 1, states("live", "live", "partly")),
+        ),
     ],
 )
 def test_reports_decide_with_the_records(
     reports: Reports, seconds: int, expected: tuple[State, int, int, dict[str, State]]
 ) -> None:
-    assert shown(decided(reports, seconds=seconds)) == expected
+    assert summarize(decide(reports, seconds=seconds)) == expected
 
 
 @pytest.mark.parametrize(("digest", "state"), [("d", "refused"), ("former", "live")])
@@ -123,9 +133,9 @@ def test_an_application_that_the_provider_refuses_is_shown(digest: str, state: S
         SERVED, routes=(replace(SERVED.routes[0], modules=extended(SERVED.routes[0].modules, oauth=oauth)),)
     )
     error = ApplicationError(digest, LATER, "application")
-    (found,) = decided(Reports(1, trial=TRIED, application_errors={ROUTE: error}), served).status.routes
+    (route_status,) = decide(Reports(1, trial=TRIED, application_errors={ROUTE: error}), served).status.routes
     since, sentence = (LATER, error.sentence) if state == "refused" else (AT, "")
-    assert found == RouteStatus(ROUTE, state, since, sentence)
+    assert route_status == RouteStatus(ROUTE, state, since, sentence)
 
 
 @pytest.mark.parametrize(
@@ -152,23 +162,23 @@ def test_a_secret_that_cannot_be_decrypted_is_shown(
     modules = extended(SERVED.routes[0].modules, **{module: rule})
     served = replace(SERVED, routes=(replace(SERVED.routes[0], modules=modules),))
     errors = {f"{ROUTE}_{module}": ApplicationError(digest, LATER, reason)}
-    (found,) = decided(Reports(1, trial=TRIED, application_errors=errors), served).status.routes
-    assert found == RouteStatus(ROUTE, state, *((LATER, sentence) if state == "refused" else (AT, "")))
+    (route_status,) = decide(Reports(1, trial=TRIED, application_errors=errors), served).status.routes
+    assert route_status == RouteStatus(ROUTE, state, *((LATER, sentence) if state == "refused" else (AT, "")))
 
 
 def test_the_sentence_of_envoy_is_shown() -> None:
     first = HostportStatus(HOSTPORT, "refused", LATER, SENTENCE)
 
-    assert decided(Reports(1, trial=rejecting(HOSTPORT))).status.hostports[0] == first
-    assert decided(Reports(1, {"one": rejecting(HOSTPORT)})).status.hostports[0] == first
+    assert decide(Reports(1, trial=build_rejection(HOSTPORT))).status.hostports[0] == first
+    assert decide(Reports(1, {"one": build_rejection(HOSTPORT)})).status.hostports[0] == first
 
 
 def test_a_rejected_certificate_is_shown_at_the_hostports_that_it_covers() -> None:
-    found = decided(Reports(1, trial=rejecting("cert_1"))).status
+    status = decide(Reports(1, trial=build_rejection("cert_1"))).status
 
     error = f"Envoy rejected a certificate: {SENTENCE}"
     missing = f"No TLS certificate of the account covers the host: upload one for {PROVED} or *.example.com. {error}"
-    assert [(it.state, it.error) for it in found.hostports] == [("live", ""), ("refused", missing)]
+    assert [(hostport.state, hostport.error) for hostport in status.hostports] == [("live", ""), ("refused", missing)]
 
 
 @pytest.mark.parametrize(
@@ -185,11 +195,15 @@ def test_a_rejected_certificate_is_shown_at_the_hostports_that_it_covers() -> No
     ],
 )
 def test_the_records_alone_can_refuse(served: ServedEdge, state: State, error: str) -> None:
-    found = decided(Reports(1), served).status
+    status = decide(Reports(1), served).status
 
-    assert {found.state, *(it.state for it in found.hostports), *(it.state for it in found.routes)} == {state}
-    assert found.hostports[0].error.startswith(error)
+    assert {
+        status.state,
+        *(hostport.state for hostport in status.hostports),
+        *(route.state for route in status.routes),
+    } == {state}
+    assert status.hostports[0].error.startswith(error)
 
 
 def test_an_edge_without_hostports_waits() -> None:
-    assert decided(Reports(1, trial=TRIED), replace(SERVED, hostports=())) == ReportedStatus(NO_STATUS)
+    assert decide(Reports(1, trial=TRIED), replace(SERVED, hostports=())) == ReportedStatus(NO_STATUS)

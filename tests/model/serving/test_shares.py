@@ -21,10 +21,10 @@ LEAVES = {
 }
 
 
-def known(**weighted: Mapping[str, int]) -> dict[str, ServedBackend]:
+def build_backends(**weighted: Mapping[str, int]) -> dict[str, ServedBackend]:
     """Return the leaves, and weighted backends named `bkdwd_` and a letter."""
-    made = {f"bkdwd_{name}": Weighted(backends=children) for name, children in weighted.items()}
-    return LEAVES | {id: ServedBackend("acct_a", id, value) for id, value in made.items()}
+    weighted_backends = {f"bkdwd_{name}": Weighted(backends=children) for name, children in weighted.items()}
+    return LEAVES | {id: ServedBackend("acct_a", id, value) for id, value in weighted_backends.items()}
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def known(**weighted: Mapping[str, int]) -> dict[str, ServedBackend]:
 def test_a_backend_shares_by_the_products_of_the_weights(
     weighted: Mapping[str, Mapping[str, int]], parts: Mapping[str, float], error: str
 ) -> None:
-    found = shares.resolve("bkdwd_r", "acct_a", known(**weighted))
-    assert {id: weight / WHOLE for id, weight in found.weights} == pytest.approx(parts)
-    assert found.error == error
+    resolution = shares.resolve("bkdwd_r", "acct_a", build_backends(**weighted))
+    assert {id: weight / WHOLE for id, weight in resolution.weights} == pytest.approx(parts)
+    assert resolution.error == error
 
 
 def test_a_group_or_a_response_has_all() -> None:
@@ -80,17 +80,17 @@ def test_a_group_or_a_response_has_all() -> None:
 
 
 def test_the_least_share_is_not_lost() -> None:
-    deep = known(r={GROUP: 10_000, "bkdwd_s": 1}, s={GROUP: 10_000, "bkdwd_t": 1}, t={GROUP: 10_000, OTHER: 1})
+    deep = build_backends(r={GROUP: 10_000, "bkdwd_s": 1}, s={GROUP: 10_000, "bkdwd_t": 1}, t={GROUP: 10_000, OTHER: 1})
     assert dict(shares.resolve("bkdwd_r", "acct_a", deep).weights)[OTHER] == 1
 
 
 def test_what_one_route_leads_to_is_bounded() -> None:
     many = {f"bkdtg_{number:03}": ServedBackend("acct_a", f"bkdtg_{number:03}", TunnelGroup()) for number in range(300)}
-    halves = {f"bkdwd_{place}": dict.fromkeys(sorted(many)[place::3], 1) for place in range(3)}
+    halves = {f"bkdwd_{index}": dict.fromkeys(sorted(many)[index::3], 1) for index in range(3)}
     roots = {"bkdwd_r": dict.fromkeys(halves, 1)} | halves
-    every = many | {id: ServedBackend("acct_a", id, Weighted(backends=it)) for id, it in roots.items()}
+    backends = many | {id: ServedBackend("acct_a", id, Weighted(backends=children)) for id, children in roots.items()}
     assert (
-        shares.resolve("bkdwd_r", "acct_a", every).error
+        shares.resolve("bkdwd_r", "acct_a", backends).error
         == f"The backend shares traffic between more than {MAX_BACKENDS} backends, the maximum."
     )
 
@@ -99,15 +99,15 @@ def test_what_one_route_leads_to_is_bounded() -> None:
 def test_a_backend_leads_to_as_many_as_it_may(more: int, is_bounded: bool) -> None:
     many = {f"bkdtg_{number:03}": ServedBackend("acct_a", f"bkdtg_{number:03}", TunnelGroup()) for number in range(200)}
     root = ServedBackend("acct_a", "bkdwd_r", Weighted(backends=dict.fromkeys(sorted(many)[more:], 1)))
-    found = shares.resolve("bkdwd_r", "acct_a", many | {"bkdwd_r": root})
-    assert (len(found.weights), bool(found.error)) == (0 if is_bounded else MAX_BACKENDS - 1, is_bounded)
+    resolution = shares.resolve("bkdwd_r", "acct_a", many | {"bkdwd_r": root})
+    assert (len(resolution.weights), bool(resolution.error)) == (0 if is_bounded else MAX_BACKENDS - 1, is_bounded)
 
 
 def test_the_worst_that_leads_to_many_takes_no_time() -> None:
     names = [f"bkdwd_{number:03}" for number in range(MAX_BACKENDS)]
     dense = {
-        it: ServedBackend("acct_a", it, Weighted(backends=dict.fromkeys(names[place + 1 : place + 100], 1)))
-        for place, it in enumerate(names)
+        name: ServedBackend("acct_a", name, Weighted(backends=dict.fromkeys(names[index + 1 : index + 100], 1)))
+        for index, name in enumerate(names)
     }
     begin = time.process_time()
     assert shares.resolve(names[0], "acct_a", dense).weights == ()

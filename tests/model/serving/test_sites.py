@@ -35,7 +35,11 @@ MODULES: list[tuple[Mapping[str, Any], tuple[ServedPolicy, ...], tuple[Condition
     (NAMED, (replace(POLICY, rules=None),), SHUT),
     (
         NAMED,
-        (replace(POLICY, rules=Rules(tuple(parse_cidr(f"10.0.{it >> 8}.{it % 256}") for it in range(2001)))),),
+        (
+            replace(
+                POLICY, rules=Rules(tuple(parse_cidr(f"10.0.{number >> 8}.{number % 256}") for number in range(2001)))
+            ),
+        ),
         SHUT,
     ),
     ({"ip_restriction": {"ip_policy_ids": []}}, (POLICY,), SHUT),
@@ -51,8 +55,8 @@ MODULES: list[tuple[Mapping[str, Any], tuple[ServedPolicy, ...], tuple[Condition
 def test_a_reserved_domain_refuses_visitors_of_its_tunnels(
     modules: Mapping[str, Any], policies: tuple[ServedPolicy, ...], refusals: tuple[Condition, ...], proto: Any
 ) -> None:
-    held = ServedReservation(A, "rd_1", HOST, True, modules=modules)
-    view = worlds.view_of(GATEWAY, worlds.tunnel(name=HOST, proto=proto), held, *policies)
+    reservation = ServedReservation(A, "rd_1", HOST, True, modules=modules)
+    view = worlds.view_of(GATEWAY, worlds.tunnel(name=HOST, proto=proto), reservation, *policies)
     site = view.site(HOST, NOW)
     assert site
     assert site.refusals == refusals
@@ -69,7 +73,7 @@ def test_a_reserved_address_refuses_visitors_of_its_tunnels(
 
 def test_the_longest_reservation_of_the_account_decides() -> None:
     above = ServedReservation(A, "rd_1", f"*.{DOMAIN}", True, modules=NAMED)
-    own = ServedReservation(A, "rd_2", HOST, True)
+    reservation = ServedReservation(A, "rd_2", HOST, True)
     other = ServedReservation(B, "rd_3", HOST, True, modules=NAMED)
     served = (GATEWAY, POLICY, worlds.tunnel(name=HOST))
 
@@ -78,9 +82,9 @@ def test_the_longest_reservation_of_the_account_decides() -> None:
         return site.refusals if site else None
 
     assert refusals(above) == BY_RULES
-    assert refusals(above, own) == OPEN
-    assert refusals(above, replace(own, modules=OFF)) == OPEN
-    assert refusals(replace(above, modules={}), replace(own, modules=NAMED)) == BY_RULES
+    assert refusals(above, reservation) == OPEN
+    assert refusals(above, replace(reservation, modules=OFF)) == OPEN
+    assert refusals(replace(above, modules={}), replace(reservation, modules=NAMED)) == BY_RULES
     assert refusals(other) == OPEN
 
 
@@ -92,7 +96,7 @@ CERTIFICATE = worlds.certificate("cert_1", OWN)
 def test_a_domain_that_is_not_proved_restricts_its_tunnels_too(is_proved: bool) -> None:
     """Its tunnels are served because a wildcard above it is proved. Then the restrictions of both hold."""
     above = ServedReservation(A, "rd_1", WILDCARD, True)
-    own = ServedReservation(A, "rd_2", OWN, is_proved, modules={**NAMED, **PASSWORDS})
+    reservation = ServedReservation(A, "rd_2", OWN, is_proved, modules={**NAMED, **PASSWORDS})
 
     def decide(*reserved: ServedReservation) -> tuple[tuple[Condition, ...], str]:
         site = worlds.view_of(GATEWAY, POLICY, CERTIFICATE, worlds.tunnel(name=OWN), *reserved).site(OWN, NOW)
@@ -101,36 +105,36 @@ def test_a_domain_that_is_not_proved_restricts_its_tunnels_too(is_proved: bool) 
 
     restricted = replace(above, modules={**NAMED, **PASSWORDS})
     assert decide(above) == (OPEN, "")
-    assert decide(above, own) == (BY_RULES, "rd_2")
-    assert decide(restricted, own) == (BY_RULES if is_proved else BY_RULES * 2, "rd_2")
-    assert decide(restricted, replace(own, modules={})) == ((OPEN, "") if is_proved else (BY_RULES, "rd_1"))
-    assert decide(above, replace(own, is_readable=False)) == (SHUT, "rd_2")
-    assert decide(above, replace(own, account=B, is_proved=False)) == (OPEN, "")
+    assert decide(above, reservation) == (BY_RULES, "rd_2")
+    assert decide(restricted, reservation) == (BY_RULES if is_proved else BY_RULES * 2, "rd_2")
+    assert decide(restricted, replace(reservation, modules={})) == ((OPEN, "") if is_proved else (BY_RULES, "rd_1"))
+    assert decide(above, replace(reservation, is_readable=False)) == (SHUT, "rd_2")
+    assert decide(above, replace(reservation, account=B, is_proved=False)) == (OPEN, "")
 
 
 def test_a_malformed_reservation_admits_nobody() -> None:
-    held = ServedReservation(A, "rd_1", HOST, True, is_readable=False)
-    assert sites.find_refusals(None, [held], {}) == SHUT
+    reservation = ServedReservation(A, "rd_1", HOST, True, is_readable=False)
+    assert sites.find_refusals(None, [reservation], {}) == SHUT
     assert sites.find_refusals(None, [ServedAddress(None)], {}) == SHUT
     assert sites.find_refusals(None, [ServedAddress(False), ServedAddress(None)], {}) == SHUT
 
 
 def test_a_tunnel_with_policies_of_its_own_must_pass_them_too() -> None:
-    own = replace(worlds.tunnel(name=HOST), ip_policies=("ipp_1",))
+    tunnel = replace(worlds.tunnel(name=HOST), ip_policies=("ipp_1",))
     other = ServedPolicy(A, "ipp_2", Rules(allow=(parse_cidr("198.51.100.0/24"),)))
     by_other = ip_policies.find_refusals(IpRestrictionModule(ip_policy_ids=["ipp_2"]), {"ipp_2": other.rules})
-    held = ServedReservation(A, "rd_1", HOST, True, modules={"ip_restriction": {"ip_policy_ids": ["ipp_2"]}})
+    reservation = ServedReservation(A, "rd_1", HOST, True, modules={"ip_restriction": {"ip_policy_ids": ["ipp_2"]}})
 
     def refusals(*served: ServedReservation | ServedPolicy) -> tuple[Condition, ...] | None:
-        site = worlds.view_of(GATEWAY, own, *served).site(HOST, NOW)
+        site = worlds.view_of(GATEWAY, tunnel, *served).site(HOST, NOW)
         return site.refusals if site else None
 
     assert refusals(POLICY) == BY_RULES
-    assert refusals(POLICY, other, held) == (*BY_RULES, *by_other)
-    assert refusals(other, held) == (*GONE, *by_other)
+    assert refusals(POLICY, other, reservation) == (*BY_RULES, *by_other)
+    assert refusals(other, reservation) == (*GONE, *by_other)
     assert refusals(replace(POLICY, account=B)) == GONE
     assert refusals(replace(POLICY, rules=None)) == SHUT
-    port = replace(own, name=f"{DOMAIN}:20001", proto="tcp")
+    port = replace(tunnel, name=f"{DOMAIN}:20001", proto="tcp")
     addresses = {port.name: [ServedAddress(False, {"ip_restriction": {"ip_policy_ids": ["ipp_2"]}})]}
     view = AccountView(replace(records_of(GATEWAY, port, POLICY, other), addresses=addresses), worlds.SERVICE)
     assert view.refusals_at("20001") == (*BY_RULES, *by_other)
@@ -155,11 +159,11 @@ def test_several_reservations_of_a_port_all_decide() -> None:
 def test_visitors_of_a_tunnel_need_a_password_of_its_reservation(
     modules: Mapping[str, Any], is_asked: bool, refusals: tuple[Condition, ...]
 ) -> None:
-    held = ServedReservation(A, "rd_1", HOST, True, modules=modules)
-    site = worlds.view_of(GATEWAY, worlds.tunnel(name=HOST), held, POLICY).site(HOST, NOW)
+    reservation = ServedReservation(A, "rd_1", HOST, True, modules=modules)
+    site = worlds.view_of(GATEWAY, worlds.tunnel(name=HOST), reservation, POLICY).site(HOST, NOW)
     assert site
     assert (bool(site.basic_auth), site.reservation, site.refusals) == (is_asked, "rd_1" if is_asked else "", refusals)
     assert site.restricts_visitors is bool(is_asked or refusals)
-    passed_on = worlds.view_of(GATEWAY, worlds.tunnel(name=HOST, proto="tls"), held, POLICY).site(HOST, NOW)
+    passed_on = worlds.view_of(GATEWAY, worlds.tunnel(name=HOST, proto="tls"), reservation, POLICY).site(HOST, NOW)
     assert passed_on
     assert passed_on.refusals == (SHUT if is_asked else refusals)  # the edge cannot read passwords there

@@ -116,7 +116,7 @@ HOLDER = edge(id="edgtcp_2", hosts=["tunnels.localhost:20000"])
 
 
 @pytest.mark.parametrize(
-    ("ports", "holder", "expected"),
+    ("ports", "owner", "expected"),
     [
         (range(20000, 20010), HOLDER, "Another edge of the account already has the port."),
         (range(20000, 20010), replace(HOLDER, id="edgtcp_1"), ""),
@@ -134,5 +134,5 @@ HOLDER = edge(id="edgtcp_2", hosts=["tunnels.localhost:20000"])
         (range(20001, 20010), HOLDER, "The port is not open: 20000 is outside of TCP_PORTS, 20001 to 20009."),
     ],
 )
-def test_a_tcp_edge_has_its_port_or_says_why_not(ports: range, holder: ServedEdge | None, expected: str) -> None:
-    assert states.describe_port(edge(id="edgtcp_1"), "tunnels.localhost:20000", ports, holder) == expected
+def test_a_tcp_edge_has_its_port_or_says_why_not(ports: range, owner: ServedEdge | None, expected: str) -> None:
+    assert states.describe_port(edge(id="edgtcp_1"), "tunnels.localhost:20000", ports, owner) == expected

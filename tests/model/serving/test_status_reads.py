@@ -54,13 +54,13 @@ def test_a_route_without_an_application_needs_that_of_the_operator(admin: Client
     admin.put(f"/edges/https/{edge}/routes/{route}/oauth", {"provider": {"gitlab": {}}})
     edge_status.announce("one", [f"*.{names.D}"], lease=60)
     error = "This service has no managed application for gitlab: set client_id and client_secret."
-    found = []
+    statuses = []
     for _ in range(2):
         (status,) = admin.get(f"/edges/https/{edge}/status").json["routes"]
-        found.append((status["state"], status["error"]))
+        statuses.append((status["state"], status["error"]))
         managed_apps.set_app("gitlab", "app", "secret")
-    assert found[0] == ("refused", error)
-    assert found[1][0] != "refused"
+    assert statuses[0] == ("refused", error)
+    assert statuses[1][0] != "refused"
 
 
 def test_the_operator_s_certificates_are_those_of_live_hosts(admin: Client) -> None:

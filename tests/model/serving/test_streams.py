@@ -55,8 +55,8 @@ def tcp(*hostports: str, **more: Any) -> ServedEdge:
 
 
 def with_policy(value: str) -> ServedEdge:
-    made = tcp()
-    return replace(made, modules=extended(made.modules, traffic_policy=TrafficPolicyModule(value=value)))
+    edge = tcp()
+    return replace(edge, modules=extended(edge.modules, traffic_policy=TrafficPolicyModule(value=value)))
 
 
 def upstream(*routes: Any, **more: Any) -> ServedEdge:
@@ -64,7 +64,7 @@ def upstream(*routes: Any, **more: Any) -> ServedEdge:
 
 
 @pytest.mark.parametrize(
-    ("made", "expected"),
+    ("served_edge", "expected"),
     [
         (tls(), Destinations(((GROUP, WHOLE),))),
         (tls(backend=None), Destinations(refusal="The edge has no backend.")),
@@ -124,9 +124,9 @@ def upstream(*routes: Any, **more: Any) -> ServedEdge:
         ),
     ],
 )
-def test_connections_of_an_edge_go_to_groups_or_are_refused(made: ServedEdge, expected: Destinations) -> None:
+def test_connections_of_an_edge_go_to_groups_or_are_refused(served_edge: ServedEdge, expected: Destinations) -> None:
     backends = [group(), group("bkdtg_b", account=B), response(), weighted("bkdwd_1", {GROUP: 3, ANSWER: 1})]
-    assert streams.find_destinations(made, {it.id: it for it in backends}) == expected
+    assert streams.find_destinations(served_edge, {backend.id: backend for backend in backends}) == expected
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_connections_of_an_edge_go_to_groups_or_are_refused(made: ServedEdge, ex
 def test_a_host_or_port_is_live_or_the_error_says_why_not(
     facts: tuple[Record, ...], id: str, host: str, expected: PlannedHost
 ) -> None:
-    assert [it for it in plan_of(id, group(), *facts).hosts if it.name == host] == [expected]
+    assert [host_state for host_state in plan_of(id, group(), *facts).hosts if host_state.name == host] == [expected]
 
 
 def test_without_tcp_ports_no_port_of_an_edge_is_open() -> None:
@@ -181,7 +181,7 @@ def test_all_hosts_of_an_edge_use_the_proxy_protocol_or_none(first: bool, second
         for host, flag in zip(hosts, (first, second), strict=True)
     ]
     plan = plan_of(TLS, *BASE, *reserved, tls(hosts=hosts))
-    assert ([it.state for it in plan.hosts], plan.is_proxied) == (expected, first)
+    assert ([host.state for host in plan.hosts], plan.is_proxied) == (expected, first)
 
 
 @pytest.mark.parametrize(
@@ -192,4 +192,4 @@ def test_the_reserved_addresses_of_a_tcp_edge_decide_about_the_proxy_protocol(
     ports: tuple[str, ...], expected: list[str]
 ) -> None:
     plan = plan_of(TCP, *BASE, MINE, replace(tcp(*ports), proxied=frozenset({PORT})))
-    assert ([it.state for it in plan.hosts], plan.is_proxied) == (expected, True)
+    assert ([host.state for host in plan.hosts], plan.is_proxied) == (expected, True)

@@ -17,29 +17,31 @@ def test_a_pair_is_read_as_it_was_written_and_only_its_key_is_sealed() -> None:
     assert link_pairs.read() is None
     for key in (b"first", b"second"):
         link_pairs.write(PAIR, key)
-    stored = link_pairs.read()
-    assert stored
-    assert (stored.pair, stored.open_key()) == (PAIR, b"second")
+    stored_pair = link_pairs.read()
+    assert stored_pair
+    assert (stored_pair.pair, stored_pair.open_key()) == (PAIR, b"second")
     record = dynamodb.get(link_pairs.SCOPE, link_pairs.ID)
     assert record
     assert b"second" not in repr(record).encode()
-    assert [it.context for it in sealed_values.find(record)] == [{"account": "edge", "resource": "sign-in-link"}]
+    assert [sealed_value.context for sealed_value in sealed_values.find(record)] == [
+        {"account": "edge", "resource": "sign-in-link"}
+    ]
 
 
 def test_a_pair_is_renewed_after_a_day_or_with_another_authority() -> None:
     first, other = authority.make("Link"), authority.make("Link")
 
-    def renew(by: authority.Authority) -> LinkPair:
-        link_authority.renew_sign_in_pair(by)
-        stored = link_pairs.read()
-        assert stored
-        return stored.pair
+    def renew(issuer: authority.Authority) -> LinkPair:
+        link_authority.renew_sign_in_pair(issuer)
+        stored_pair = link_pairs.read()
+        assert stored_pair
+        return stored_pair.pair
 
-    made = renew(first)
-    assert made.authority == first.pem
-    assert renew(first) == made
-    link_pairs.write(LinkPair(chain=made.chain, authority=first.pem, made_at=made.made_at - 24 * 3600), b"key")
-    assert renew(first).chain != made.chain
+    pair = renew(first)
+    assert pair.authority == first.pem
+    assert renew(first) == pair
+    link_pairs.write(LinkPair(chain=pair.chain, authority=first.pem, made_at=pair.made_at - 24 * 3600), b"key")
+    assert renew(first).chain != pair.chain
     assert renew(other).authority == other.pem
 
 

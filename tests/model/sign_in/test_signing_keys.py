@@ -7,7 +7,7 @@ from chalicelib.model.sign_in.signing_keys import MARGIN, PERIOD, KeyPair
 
 
 def pairs(*starts: int) -> list[KeyPair]:
-    return [KeyPair(kid=f"{it:x}", signs_from=it, public={}, sealed=b"") for it in starts]
+    return [KeyPair(kid=f"{start:x}", signs_from=start, public={}, sealed=b"") for start in starts]
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def pairs(*starts: int) -> list[KeyPair]:
 def test_the_newest_that_has_begun_signs(starts: list[int], now: int, signs: int | None, published: list[int]) -> None:
     chosen = signing_keys.choose(pairs(*starts), now)
     assert (chosen.signs_from if chosen else None) == signs
-    assert [it.signs_from for it in signing_keys.published(pairs(*starts), now)] == published
+    assert [pair.signs_from for pair in signing_keys.published(pairs(*starts), now)] == published
 
 
 @pytest.mark.parametrize(

@@ -179,10 +179,10 @@ def allows(rule: str, target: str) -> bool:
         return all(r in {"*", t} for r, t in zip(rule.split("=", 1), target.split("=", 1), strict=True))
     if kind(rule) == "address":
         return as_address(rule) == as_address(target)
-    expected, given = rule.lower().split(".")[::-1], target.lower().split(".")[::-1]
+    expected, target_labels = rule.lower().split(".")[::-1], target.lower().split(".")[::-1]
     if expected[-1] != "*":
-        return expected == given
-    return given[: len(expected) - 1] == expected[:-1] and len(given) >= len(expected)
+        return expected == target_labels
+    return target_labels[: len(expected) - 1] == expected[:-1] and len(target_labels) >= len(expected)
 
 
 def kind(text: str) -> str:
@@ -216,15 +216,15 @@ REAL = re.compile(r"\*|bind:.+", flags=re.DOTALL)
 def test_any_text_is_accepted_as_it_is_or_refused_in_a_sentence(text: str) -> None:
     try:
         assert acl.check(text) == text
-    except ValueError as refused:
-        assert str(refused).startswith("must ")  # noqa: PT017
+    except ValueError as error:
+        assert str(error).startswith("must ")  # noqa: PT017
     else:
         assert REAL.fullmatch(text)
         assert text.isprintable()
 
 
 @pytest.mark.parametrize(
-    ("rule", "bounds", "others"),
+    ("rule", "bounds", "other_bounds"),
     [
         ("*", ["*"], ["bind:*.example.com", "bind:*=*"]),
         ("bind:a.example.com", ["*", "bind:*.example.com", "bind:A.Example.com"], ["bind:example.com", "bind:*.b.com"]),
@@ -239,9 +239,9 @@ def test_any_text_is_accepted_as_it_is_or_refused_in_a_sentence(text: str) -> No
         ("bind:*=*", ["*", "bind:*=*"], ["bind:a=*", "bind:*=b"]),
     ],
 )
-def test_a_rule_is_within_another(rule: str, bounds: list[str], others: list[str]) -> None:
+def test_a_rule_is_within_another(rule: str, bounds: list[str], other_bounds: list[str]) -> None:
     assert [bound for bound in bounds if not acl.is_within(rule, bound)] == []
-    assert [bound for bound in others if acl.is_within(rule, bound)] == []
+    assert [bound for bound in other_bounds if acl.is_within(rule, bound)] == []
 
 
 @pytest.mark.parametrize(

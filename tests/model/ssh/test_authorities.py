@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.records import put, stored
+from tests.records import put, read_record
 from tests.samples import public_key
 from tests.transports import RECORD, Client
 
@@ -16,11 +16,11 @@ from tests.transports import RECORD, Client
 def test_a_certificate_of_a_malformed_authority_is_a_logged_fault(
     admin: Client, path: str, wrong: Mapping[str, Any]
 ) -> None:
-    asked = {"ssh_certificate_authority_id": admin.create("/ssh_certificate_authorities", {})["id"]}
-    intact = stored(asked["ssh_certificate_authority_id"])
+    fields = {"ssh_certificate_authority_id": admin.create("/ssh_certificate_authorities", {})["id"]}
+    intact = read_record(fields["ssh_certificate_authority_id"])
     put({**intact, **wrong})
     first = len(RECORD.logs)
-    answer = admin.post(path, {**asked, "public_key": public_key()})
+    answer = admin.post(path, {**fields, "public_key": public_key()})
     assert (answer.status, answer.json["error_code"]) == (500, "internal_error")
     assert answer.json["details"] == {"operation_id": answer.headers["operation-id"]}
     lines = [json.loads(line) for line in RECORD.logs[first:] if line.startswith("{")]
@@ -28,4 +28,4 @@ def test_a_certificate_of_a_malformed_authority_is_a_logged_fault(
         answer.headers["operation-id"]
     ]
     put(intact)
-    assert admin.post(path, {**asked, "public_key": public_key()}).status == 201
+    assert admin.post(path, {**fields, "public_key": public_key()}).status == 201

@@ -3,20 +3,20 @@
 from typing import Any
 
 from chalicelib.model.ssh import credentials
-from tests.records import put, stored, with_scope
+from tests.records import put, read_record, with_scope
 from tests.samples import public_key
 from tests.transports import Client
 
 
 def test_a_malformed_acl_lets_nobody_in(admin: Client) -> None:
-    made = admin.create("/ssh_credentials", {"public_key": public_key(), "acl": ["bind:a.example.com"]})
-    (claim,) = [it for it in with_scope("public_key#") if it["body"]["id"] == made["id"]]
+    credential = admin.create("/ssh_credentials", {"public_key": public_key(), "acl": ["bind:a.example.com"]})
+    (claim,) = [record for record in with_scope("public_key#") if record["body"]["id"] == credential["id"]]
     fingerprint = claim["scope"].partition("#")[2]
     assert credentials.find_by_fingerprint(fingerprint)
     forms: list[Any] = [{}, "", None, "bind:a.example.com", {"a": 1}, [1]]
     for wrong in forms:
         put({**claim, "body": {**claim["body"], "acl": wrong}})
         assert credentials.find_by_fingerprint(fingerprint) is None, wrong
-        record = stored(made["id"])
+        record = read_record(credential["id"])
         put({**record, "body": {**record["body"], "acl": wrong}})
-        assert credentials.read(admin.account, made["id"]) is None, wrong
+        assert credentials.read(admin.account, credential["id"]) is None, wrong

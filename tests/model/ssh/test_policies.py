@@ -24,12 +24,12 @@ extensions = st.dictionaries(st.sampled_from(NAMES), st.just(""))
 options = st.dictionaries(st.sampled_from(["source-address", "force-command"]), st.sampled_from(["x", "y"]))
 
 
-def within(kept: PolicyBounds) -> PolicyBounds:
+def within(bounds: PolicyBounds) -> PolicyBounds:
     """Bounds as a policy has them: its default extensions are among the allowed ones."""
-    allowed, default = kept.allowed_extensions, kept.default_extensions
+    allowed, default = bounds.allowed_extensions, bounds.default_extensions
     if allowed is None or default is None:
-        return kept
-    return replace(kept, default_extensions={name: "" for name in default if name in allowed})
+        return bounds
+    return replace(bounds, default_extensions={name: "" for name in default if name in allowed})
 
 
 bounds = st.builds(
@@ -48,10 +48,10 @@ bounds = st.builds(
 
 
 def certificate(
-    kept: PolicyBounds, principals: list[str], length: int | None, asked: Any, critical: Any
+    bounds: PolicyBounds, principals: list[str], length: int | None, extensions: Any, critical: Any
 ) -> UserCertificate:
     """Return the certificate that would be signed for a request."""
-    lives = timedelta(seconds=length) if length else policies.default_lifetime(kept, timedelta(hours=24))
+    lives = timedelta(seconds=length) if length else policies.default_lifetime(bounds, timedelta(hours=24))
     return UserCertificate(
         key_id="sucrt_1",
         serial=1,
@@ -59,34 +59,41 @@ def certificate(
         principals=principals,
         valid_after=NOW,
         valid_until=NOW + lives,
-        critical_options=policies.merge_critical_options(kept, critical),
-        extensions=policies.choose_extensions(kept, asked),
+        critical_options=policies.merge_critical_options(bounds, critical),
+        extensions=policies.choose_extensions(bounds, extensions),
     )
 
 
 @given(bounds, st.lists(texts), seconds, extensions, options)
 def test_what_passes_is_within_every_bound(
-    kept: PolicyBounds, principals: list[str], length: int | None, asked: dict[str, str], critical: dict[str, str]
+    bounds: PolicyBounds,
+    principals: list[str],
+    length: int | None,
+    extensions: dict[str, str],
+    critical: dict[str, str],
 ) -> None:
-    made = certificate(kept, principals, length, asked, critical)
-    if policies.find_violations(kept, made, "a*", NOW):
+    candidate = certificate(bounds, principals, length, extensions, critical)
+    if policies.find_violations(bounds, candidate, "a*", NOW):
         return
-    assert kept.max_lifetime is None or (made.valid_until - made.valid_after).total_seconds() <= kept.max_lifetime
-    assert principals or not (kept.require_principals or kept.allowed_principals)
-    if kept.allowed_principals is not None:
+    assert (
+        bounds.max_lifetime is None
+        or (candidate.valid_until - candidate.valid_after).total_seconds() <= bounds.max_lifetime
+    )
+    assert principals or not (bounds.require_principals or bounds.allowed_principals)
+    if bounds.allowed_principals is not None:
         assert not any("," in principal for principal in principals)
-        globs = [pattern.replace("{user}", "a\N{NULL}") for pattern in kept.allowed_principals]
+        globs = [pattern.replace("{user}", "a\N{NULL}") for pattern in bounds.allowed_principals]
         literal = [principal.replace("a*", "a\N{NULL}") for principal in principals]
         for raw, principal in zip(principals, literal, strict=True):
             assert any(fnmatchcase(text, glob) for glob in globs for text in (raw, principal))
-    assert kept.allowed_extensions is None or {*made.extensions} <= {*kept.allowed_extensions}
-    assert (kept.critical_options or {}).items() <= made.critical_options.items()
-    assert kept.allowed_key_types is None or "ed25519" in kept.allowed_key_types
+    assert bounds.allowed_extensions is None or {*candidate.extensions} <= {*bounds.allowed_extensions}
+    assert (bounds.critical_options or {}).items() <= candidate.critical_options.items()
+    assert bounds.allowed_key_types is None or "ed25519" in bounds.allowed_key_types
 
 
 @given(bounds)
-def test_a_request_that_asks_for_nothing_is_refused_for_its_key_and_principals_alone(kept: PolicyBounds) -> None:
-    wrong = policies.find_violations(kept, certificate(kept, [], None, {}, {}), "ada", NOW)
+def test_a_request_that_asks_for_nothing_is_refused_for_its_key_and_principals_alone(bounds: PolicyBounds) -> None:
+    wrong = policies.find_violations(bounds, certificate(bounds, [], None, {}, {}), "ada", NOW)
     assert {*wrong} <= {"public_key", "principals"}
 
 
@@ -118,20 +125,20 @@ def test_a_request_that_asks_for_nothing_is_refused_for_its_key_and_principals_a
 def test_a_pattern_has_stars_and_the_callers_name_and_nothing_else(
     pattern: str, caller: str | None, principal: str, matches: bool
 ) -> None:
-    kept = PolicyBounds(allowed_principals=[pattern])
-    wrong = policies.find_violations(kept, certificate(kept, [principal], None, {}, {}), caller, NOW)
+    bounds = PolicyBounds(allowed_principals=[pattern])
+    wrong = policies.find_violations(bounds, certificate(bounds, [principal], None, {}, {}), caller, NOW)
     assert ("principals.0" not in wrong) is matches
 
 
 def test_of_many_patterns_an_error_lists_the_first_ten() -> None:
-    kept = PolicyBounds(allowed_principals=[f"p{number}" for number in range(256)])
-    (rule,) = policies.find_violations(kept, certificate(kept, ["x"], None, {}, {}), "ada", NOW).values()
+    bounds = PolicyBounds(allowed_principals=[f"p{number}" for number in range(256)])
+    (rule,) = policies.find_violations(bounds, certificate(bounds, ["x"], None, {}, {}), "ada", NOW).values()
     assert rule == f"must match {' or '.join(f'p{number}' for number in range(10))} or …, {POLICY}"
 
 
 def test_many_stars_are_not_slow() -> None:
-    kept = PolicyBounds(allowed_principals=["*a" * 120 + "b"])
-    wrong = policies.find_violations(kept, certificate(kept, ["a" * 255] * 256, None, {}, {}), "ada", NOW)
+    bounds = PolicyBounds(allowed_principals=["*a" * 120 + "b"])
+    wrong = policies.find_violations(bounds, certificate(bounds, ["a" * 255] * 256, None, {}, {}), "ada", NOW)
     assert len(wrong) == 256
 
 
@@ -148,11 +155,11 @@ def test_many_stars_are_not_slow() -> None:
     ],
 )
 def test_a_lifetime_is_bounded_from_the_later_of_its_start_and_now(starts: int, ends: int, is_kept: bool) -> None:
-    kept = PolicyBounds(max_lifetime=60)
+    bounds = PolicyBounds(max_lifetime=60)
     after, until = (NOW + timedelta(seconds=seconds) for seconds in (starts, ends))
-    made = replace(certificate(kept, [], None, {}, {}), valid_after=after, valid_until=until)
+    candidate = replace(certificate(bounds, [], None, {}, {}), valid_after=after, valid_until=until)
     rule = f"must be at most 60 seconds after valid_after, or after now if that is later, {POLICY}"
-    assert policies.find_violations(kept, made, None, NOW) == ({} if is_kept else {"valid_until": rule})
+    assert policies.find_violations(bounds, candidate, None, NOW) == ({} if is_kept else {"valid_until": rule})
 
 
 @given(st.none() | bounds, st.none() | bounds, st.booleans())

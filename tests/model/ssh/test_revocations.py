@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.records import put, stored, with_scope
+from tests.records import put, read_record, with_scope
 from tests.transports import Client
 
 
@@ -25,9 +25,9 @@ def test_a_list_of_revocations_is_whole_or_an_error(admin: Client) -> None:
 def test_a_malformed_revocation_leaves_the_list_as_it_is(admin: Client) -> None:
     authority = admin.create("/ssh_certificate_authorities", {})["id"]
     path = f"/ssh_certificate_authorities/{authority}"
-    made = admin.create(f"{path}/revocations", {"serial": "7"})
+    revocation = admin.create(f"{path}/revocations", {"serial": "7"})
     before = admin.get(f"{path}/krl").text
-    record = stored(made["id"])
+    record = read_record(revocation["id"])
     put({**record, "body": {**record["body"], "serial": 7}})
-    assert admin.delete(f"{path}/revocations/{made['id']}").status == 204
+    assert admin.delete(f"{path}/revocations/{revocation['id']}").status == 204
     assert admin.get(f"{path}/krl").text == before

@@ -37,17 +37,17 @@ IDS = {  # of rows with a description of the ids instead of a pattern
 
 def rows() -> list[tuple[str, str]]:
     """Return the scopes and ids of all rows of the page's tables of records."""
-    found, section = [], ""
+    pairs, section = [], ""
     for line in PAGE[: PAGE.index("### Examples")].splitlines():
         section = line.removeprefix("### ") if line.startswith("### ") else section
         cells = [cell.strip() for cell in line.strip("|").split(" | ")]
         for scope in re.findall(r"`([^`]*#[^`]*|accounts|sign_in_keys)`", cells[0]) if line.startswith("| `") else ():
             ids = ["claim"] if section == "Unique keys" else re.findall(r"`([^`]+)`", cells[1])
-            found += [(scope, IDS.get(scope, id)) for id in ids or ["any"]]
-    return found
+            pairs += [(scope, IDS.get(scope, id)) for id in ids or ["any"]]
+    return pairs
 
 
-def filled(text: str) -> str:
+def fill(text: str) -> str:
     for name, value in FILLED.items():
         text = text.replace(name, value)
     text = re.sub(r"<[^>]+>", ID, text)
@@ -57,14 +57,14 @@ def filled(text: str) -> str:
 
 @pytest.mark.parametrize(("scope", "id"), rows())
 def test_each_documented_record_has_a_class(scope: str, id: str) -> None:
-    whole = f"{id}{ID}" if id.endswith("_") else filled(id)
-    record_classes.classify(filled(scope), whole)
+    record_id = f"{id}{ID}" if id.endswith("_") else fill(id)
+    record_classes.classify(fill(scope), record_id)
 
 
 def test_each_class_is_documented() -> None:
-    keys = [(filled(scope), f"{id}{ID}" if id.endswith("_") else filled(id)) for scope, id in rows()]
+    keys = [(fill(scope), f"{id}{ID}" if id.endswith("_") else fill(id)) for scope, id in rows()]
     classified = {record_classes.classify(*key) for key in keys}
-    assert [it.name for it in record_classes.CLASSES if it not in classified] == []
+    assert [record_class.name for record_class in record_classes.CLASSES if record_class not in classified] == []
 
 
 def test_the_page_has_rows() -> None:
@@ -72,9 +72,9 @@ def test_the_page_has_rows() -> None:
 
 
 def test_each_kind_with_a_list_has_its_portability() -> None:
-    listed = {kind for kind in kinds.TABLE if kind.path and kind is not kinds.OTHER_BACKENDS}
-    assert listed == record_classes.PORTABILITY.keys()
-    shown_once = {kind for kind in listed if kind.stored_type.IS_SHOWN_ONCE}
+    listed_kinds = {kind for kind in kinds.TABLE if kind.path and kind is not kinds.OTHER_BACKENDS}
+    assert listed_kinds == record_classes.PORTABILITY.keys()
+    shown_once = {kind for kind in listed_kinds if kind.stored_type.IS_SHOWN_ONCE}
     portable = {kind for kind, portability in record_classes.PORTABILITY.items() if portability == "portable"}
     assert not shown_once & portable, "an import could not show such a secret again: describe the kind instead"
 
@@ -83,25 +83,33 @@ def test_each_record_of_an_account_with_everything_has_one_class(admin: Client) 
     worlds.fill(admin)
     worlds.write_service()
     for record in worlds.scan():
-        found = [it.name for it in record_classes.CLASSES if it.has(record["scope"], record["id"])]
-        assert len(found) == 1, (record["scope"], record["id"], found)
+        names = [
+            record_class.name
+            for record_class in record_classes.CLASSES
+            if record_class.has(record["scope"], record["id"])
+        ]
+        assert len(names) == 1, (record["scope"], record["id"], names)
 
 
 def test_each_path_of_records_in_the_code_has_a_class() -> None:
     code = "\n".join(file.read_text() for folder in ("chalicelib", "edge") for file in (ROOT / folder).rglob("*.py"))
-    named = re.findall(r'items\.scope\(\s*([^,()]+), f?"(/[^"]+)"', code)
-    named += [("account", path) for path in re.findall(r'f"\{[^{}"]*account\}#(/[^"]+)"', code)]
-    scopes = {f"{'edge' if owner.endswith('EDGE') else ACCOUNT}#{filled_path(path)}" for owner, path in named}
+    pairs = re.findall(r'items\.scope\(\s*([^,()]+), f?"(/[^"]+)"', code)
+    pairs += [("account", path) for path in re.findall(r'f"\{[^{}"]*account\}#(/[^"]+)"', code)]
+    scopes = {f"{'edge' if owner.endswith('EDGE') else ACCOUNT}#{filled_path(path)}" for owner, path in pairs}
     assert len(scopes) > 20
     # A path that fails here needs a class, and a row in docs/operations.md.
-    assert [it for it in sorted(scopes) if not any(known.has_scope(it) for known in record_classes.CLASSES)] == []
+    assert [
+        scope
+        for scope in sorted(scopes)
+        if not any(record_class.has_scope(scope) for record_class in record_classes.CLASSES)
+    ] == []
 
 
 def filled_path(path: str) -> str:
     """Return a path of an f-string with a value in each place."""
-    known = path.replace("{kinds.AUDIT_EVENTS.path}", "/audit_events").replace("{ID}", "certificate")
-    known = known.replace("{month}", "2026-11")
-    return re.sub(r"/$", "/3", re.sub(r"\{.*?\}(?=/|$)", "x1", known))
+    template = path.replace("{kinds.AUDIT_EVENTS.path}", "/audit_events").replace("{ID}", "certificate")
+    template = template.replace("{month}", "2026-11")
+    return re.sub(r"/$", "/3", re.sub(r"\{.*?\}(?=/|$)", "x1", template))
 
 
 def test_an_unknown_record_has_no_class() -> None:

@@ -9,22 +9,22 @@ FIRST, SECOND = "https://ca.example/dir", "https://staging.ca.example/dir"
 
 
 def test_a_key_is_created_once_for_each_directory() -> None:
-    made = ((FIRST, b"one"), (FIRST, b"two"), (SECOND, b"three"), (FIRST, b"four"))
-    keys = [acme_accounts.find_or_create(directory, partial(bytes, key)) for directory, key in made]
+    requests = ((FIRST, b"one"), (FIRST, b"two"), (SECOND, b"three"), (FIRST, b"four"))
+    keys = [acme_accounts.find_or_create(directory, partial(bytes, key)) for directory, key in requests]
     assert keys == [b"one", b"one", b"three", b"one"]
 
 
 def test_an_issuer_that_is_overtaken_uses_the_key_of_the_first() -> None:
-    def overtaken() -> bytes:
+    def create_second_key() -> bytes:
         assert acme_accounts.find_or_create(FIRST, lambda: b"first") == b"first"
         return b"second"
 
-    assert acme_accounts.find_or_create(FIRST, overtaken) == b"first"
+    assert acme_accounts.find_or_create(FIRST, create_second_key) == b"first"
 
 
 def test_a_key_is_stored_sealed() -> None:
     acme_accounts.find_or_create(FIRST, lambda: b"a key in the clear")
-    (record,) = (it.to_json()["Attributes"] for some in stored().values() for it in some.values())
+    (record,) = (item.to_json()["Attributes"] for items in stored().values() for item in items.values())
     assert record["body"] == {"M": {"directory": {"S": FIRST}}}
     assert set(record["sealed"]["M"]) == {"private_key"}
     assert "a key in the clear" not in str(record)

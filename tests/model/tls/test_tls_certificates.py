@@ -12,9 +12,9 @@ def test_the_live_edge_serves_a_chain_of_either_format(admin: Client, monkeypatc
     chain = openssl.chain("p256", "p256").upload
     for number in "23":
         monkeypatch.setenv("RECORD_FORMAT", number)
-        made = admin.create("/tls_certificates", chain)
-        found = table.read(items.scope(admin.account, "/tls_certificates"), made["id"])
-        assert found is not None
-        served = ServedCertificate.of(found)
+        certificate = admin.create("/tls_certificates", chain)
+        item = table.read(items.scope(admin.account, "/tls_certificates"), certificate["id"])
+        assert item is not None
+        served = ServedCertificate.of(item)
         assert served
-        assert served.chain == made["certificate_pem"]
+        assert served.chain == certificate["certificate_pem"]

@@ -15,7 +15,7 @@ from tests.names_held import count_more, end_cooldowns
 from tests.queries import calls
 from tests.refusals import assert_invalid, assert_refused
 from tests.transports import Client
-from tests.tunnels import opened
+from tests.tunnels import open_agent_tunnel
 
 pytestmark = pytest.mark.usefixtures("tunnel_domain")
 
@@ -29,8 +29,8 @@ def test_all_below_a_label_is_the_account_s_of_whose_edges_one_listens_there(
     admin: Client, stranger: Client, host: str
 ) -> None:
     edge = admin.create("/edges/https", {"hostports": [f"{host}:443"]})
-    for taken in (TEAM, f"x.{TEAM}", f"*.{TEAM}"):
-        assert_taken(stranger.post("/edges/tls", {"hostports": [f"{taken}:443"]}))
+    for name in (TEAM, f"x.{TEAM}", f"*.{TEAM}"):
+        assert_taken(stranger.post("/edges/tls", {"hostports": [f"{name}:443"]}))
     other = admin.create("/edges/tls", {"hostports": [f"y.{TEAM}:443"]})
     admin.delete(f"/edges/https/{edge['id']}")
     assert_taken(stranger.post("/edges/https", {"hostports": [f"{TEAM}:443"]}))
@@ -88,14 +88,14 @@ def test_a_banned_name_is_refused_and_what_held_it_before_keeps_it(admin: Client
 
 
 def test_a_name_that_matches_a_banned_pattern_is_refused_like_one_that_is_banned(admin: Client) -> None:
-    kept = admin.create("/edges/https", {"hostports": [f"oldbank.{D}:443"]})
+    edge = admin.create("/edges/https", {"hostports": [f"oldbank.{D}:443"]})
     operator.main(["names", "ban", "*bank*"])
     assert_kept(admin.post("/edges/https", {"hostports": [f"my-bank.{D}:443"]}))
     assert_kept(admin.post("/edges/tls", {"hostports": ["*.bank.example:443"]}))
     for domain in (f"my-bank.{D}", "bank.example"):
         reserved = admin.post("/reserved_domains", {"domain": domain})
         assert (reserved.status, reserved.json["details"]["domain"]) == (409, base_names.OPERATOR_NAME_RULE)
-    assert admin.patch(f"/edges/https/{kept['id']}", {"description": "stays"}).status == 200
+    assert admin.patch(f"/edges/https/{edge['id']}", {"description": "stays"}).status == 200
     operator.main(["names", "allow", "*bank*"])
     admin.create("/edges/https", {"hostports": [f"my-bank.{D}:443"]})
 
@@ -104,71 +104,71 @@ def test_whose_edge_has_or_had_a_name_or_a_port_is_told_where_no_tunnel_had_it_t
     admin: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hostports = {"https": f"shop.{D}:443", "tls": f"*.team.{D}:443", "tcp": f"{D}:20007"}
-    asked = {"https": f"shop.{D}", "tls": f"x.team.{D}", "tcp": f"{D}:20007"}
-    edges = {path: admin.create(f"/edges/{path}", {"hostports": [it]}) for path, it in hostports.items()}
+    names = {"https": f"shop.{D}", "tls": f"x.team.{D}", "tcp": f"{D}:20007"}
+    edges = {path: admin.create(f"/edges/{path}", {"hostports": [hostport]}) for path, hostport in hostports.items()}
 
-    def told(path: str, *at: str) -> tuple[str, str, bool]:
-        operator.main(["tunnels", "who", asked[path], "--json", *at])
-        found = json.loads(capsys.readouterr().out)
-        return found["account"], found["edge"], bool(found["ended_at"])
+    def read_owner(path: str, *time_options: str) -> tuple[str, str, bool]:
+        operator.main(["tunnels", "who", names[path], "--json", *time_options])
+        output = json.loads(capsys.readouterr().out)
+        return output["account"], output["edge"], bool(output["ended_at"])
 
     for path, edge in edges.items():
-        assert told(path) == (admin.account, edge["id"], False)
+        assert read_owner(path) == (admin.account, edge["id"], False)
     admin.delete(f"/edges/https/{edges['https']['id']}")
     admin.patch(f"/edges/tls/{edges['tls']['id']}", {"hostports": []})
     admin.delete(f"/edges/tcp/{edges['tcp']['id']}")
     for path, edge in edges.items():
-        assert told(path, "--at", edge["created_at"]) == (admin.account, edge["id"], True)
+        assert read_owner(path, "--at", edge["created_at"]) == (admin.account, edge["id"], True)
     tomorrow = ["--at", clock.rfc3339(clock.now() + timedelta(days=1))]
-    with pytest.raises(SystemExit) as ended:
-        operator.main(["tunnels", "who", asked["https"], *tomorrow])
+    with pytest.raises(SystemExit) as error:
+        operator.main(["tunnels", "who", names["https"], *tomorrow])
     assert f"No tunnel or edge had shop.{D} at that time. {edges['https']['id']} had the name before, until " in str(
-        ended.value.code
+        error.value.code
     )
     again = admin.create("/edges/https", {"hostports": [hostports["https"]]})
-    assert told("https", *tomorrow) == (admin.account, again["id"], False)
+    assert read_owner("https", *tomorrow) == (admin.account, again["id"], False)
 
 
 def test_a_tunnel_and_edges_of_one_account_hold_a_name_together(admin: Client, stranger: Client) -> None:
-    tunnel = opened(admin.account, name=TEAM)
+    tunnel = open_agent_tunnel(admin.account, name=TEAM)
     assert_taken(stranger.post("/edges/https", {"hostports": [f"x.{TEAM}:443"]}))
     edge = admin.create("/edges/https", {"hostports": [f"x.{TEAM}:443"]})
     with pytest.raises(Taken):
-        opened(stranger.account, name=TEAM)
+        open_agent_tunnel(stranger.account, name=TEAM)
     tunnels.close_tunnel(admin.account, tunnel)
     with pytest.raises(Taken):
-        opened(stranger.account, name=TEAM)
-    second = opened(admin.account, name=TEAM)
+        open_agent_tunnel(stranger.account, name=TEAM)
+    second = open_agent_tunnel(admin.account, name=TEAM)
     admin.delete(f"/edges/https/{edge['id']}")
     with pytest.raises(Taken):
-        opened(stranger.account, name=TEAM)
+        open_agent_tunnel(stranger.account, name=TEAM)
     tunnels.close_tunnel(admin.account, second)
     with pytest.raises(Taken):
-        opened(stranger.account, name=TEAM)
+        open_agent_tunnel(stranger.account, name=TEAM)
     end_cooldowns(admin)
-    opened(stranger.account, name=TEAM)
+    open_agent_tunnel(stranger.account, name=TEAM)
 
 
 def test_a_hostport_wins_over_a_tunnel(admin: Client) -> None:
-    opened(admin.account, name=TEAM)
+    open_agent_tunnel(admin.account, name=TEAM)
     edge = admin.create("/edges/tls", {"hostports": []})
     admin.patch(f"/edges/tls/{edge['id']}", {"hostports": [f"{TEAM}:443"]})
     assert online(admin.account) == []
     with pytest.raises(tunnels.EdgeHasName):
-        opened(admin.account, name=TEAM)
+        open_agent_tunnel(admin.account, name=TEAM)
     admin.delete(f"/edges/tls/{edge['id']}")
-    opened(admin.account, name=TEAM)
+    open_agent_tunnel(admin.account, name=TEAM)
     admin.create("/edges/https", {"hostports": [f"{TEAM}:443"]})
     assert online(admin.account) == []
 
 
 def test_a_tunnel_whose_lease_has_ended_leaves_its_name_to_an_edge(admin: Client, stranger: Client) -> None:
-    opened(admin.account, name=TEAM, lease=0)
+    open_agent_tunnel(admin.account, name=TEAM, lease=0)
     edge = stranger.create("/edges/https", {"hostports": []})
     stranger.patch(f"/edges/https/{edge['id']}", {"hostports": [f"{TEAM}:443"]})
     with pytest.raises(Taken):
-        opened(admin.account, name=TEAM)
-    opened(admin.account, name=f"b.{D}", lease=0)
+        open_agent_tunnel(admin.account, name=TEAM)
+    open_agent_tunnel(admin.account, name=f"b.{D}", lease=0)
     stranger.create("/edges/https", {"hostports": [f"b.{D}:443"]})
 
 

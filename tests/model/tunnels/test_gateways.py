@@ -20,7 +20,7 @@ def announced(admin: Client) -> None:
     assert gateways.announce(ONE, lease=60)
 
 
-def logged() -> int:
+def count_log_entries() -> int:
     """Return how many entries of the log name the gateway."""
     changes = change_log.since(clock.seconds() - 60)
     return sum(item_key == (GATEWAYS, "gw-1") for change in changes for item_key in change.item_keys)
@@ -34,8 +34,8 @@ def fields(gateway: Gateway | None) -> tuple[object, ...]:
 def test_a_gateway_is_live_while_its_lease_runs() -> None:
     assert fields(gateways.read("gw-1")) == fields(ONE)
     set_lease("gw-1", 0)
-    (found,) = gateways.list_gateways()
-    assert (gateways.read("gw-1"), found, found.is_live, found.ended) == (None, ONE, False, 0)
+    (gateway,) = gateways.list_gateways()
+    assert (gateways.read("gw-1"), gateway, gateway.is_live, gateway.ended) == (None, ONE, False, 0)
 
 
 def test_an_id_is_announced_once() -> None:
@@ -55,14 +55,14 @@ def test_its_record_has_no_expiry() -> None:
 
 def test_a_renewal_requires_a_live_gateway() -> None:
     set_lease("gw-1", 1)
-    before = logged()
+    before = count_log_entries()
     assert gateways.renew("gw-1", lease=60)
     assert gateways.list_gateways()[0].lease >= clock.seconds() + 59
-    assert logged() == before
+    assert count_log_entries() == before
     set_lease("gw-1", 0)
     assert not gateways.renew("gw-1", lease=60)
     assert not gateways.renew("gw-2", lease=60)
-    assert [it.id for it in gateways.list_gateways()] == ["gw-1"]
+    assert [gateway.id for gateway in gateways.list_gateways()] == ["gw-1"]
 
 
 def test_an_ended_gateway_never_comes_back() -> None:
@@ -88,10 +88,10 @@ def test_the_next_state_of_a_gateway_is_the_end_of_its_lease_and_then_its_fence(
 @pytest.mark.parametrize(("seconds", "ends"), [(60, False), (0, False), (-4, False), (-7, True)])
 def test_a_gateway_is_fenced_after_the_clock_skew(seconds: int, ends: bool) -> None:
     set_lease("gw-1", seconds)
-    before = logged()
+    before = count_log_entries()
     assert gateways.fence("gw-1") is ends
     assert bool(gateways.list_gateways()[0].ended) is ends
-    assert logged() - before == ends
+    assert count_log_entries() - before == ends
     assert not (ends and gateways.fence("gw-1"))  # once
 
 
@@ -102,11 +102,11 @@ def test_a_renewal_prevents_the_fence_that_another_process_has_decided() -> None
 
 
 def test_a_change_of_a_live_gateway_is_logged_and_keeps_its_lease() -> None:
-    before, lease = logged(), gateways.list_gateways()[0].lease
+    before, lease = count_log_entries(), gateways.list_gateways()[0].lease
     assert gateways.change(replace(ONE, port=5000, draining=True))
-    found = gateways.read("gw-1")
-    assert found
-    assert (found.port, found.draining, found.lease, logged() - before) == (5000, True, lease, 1)
+    gateway = gateways.read("gw-1")
+    assert gateway
+    assert (gateway.port, gateway.draining, gateway.lease, count_log_entries() - before) == (5000, True, lease, 1)
     set_lease("gw-1", 0)
     assert not gateways.change(ONE)
 
@@ -127,9 +127,9 @@ def test_only_an_ended_gateway_is_swept_and_by_one_host() -> None:
 
 def test_the_lease_of_a_gateway_that_leaves_ends_with_it() -> None:
     gateways.leave("gw-1")
-    (found,) = gateways.list_gateways()
-    assert found.ended
-    assert found.lease <= clock.seconds()
+    (gateway,) = gateways.list_gateways()
+    assert gateway.ended
+    assert gateway.lease <= clock.seconds()
 
 
 def test_a_malformed_record_of_a_gateway_is_no_end_of_its_lease() -> None:
@@ -144,9 +144,9 @@ def test_only_an_ended_gateway_is_removed() -> None:
     assert gateways.read("gw-1")
     gateways.leave("gw-1")
     assert gateways.read("gw-1") is None
-    before = logged()
+    before = count_log_entries()
     gateways.remove("gw-1")
-    assert (gateways.list_gateways(), logged() - before) == ([], 1)
+    assert (gateways.list_gateways(), count_log_entries() - before) == ([], 1)
 
 
 def test_a_gateway_of_an_earlier_version_comes_back_with_its_next_record() -> None:

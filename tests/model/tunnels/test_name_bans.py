@@ -9,7 +9,7 @@ from chalicelib.model.names import bans, base_names
 from chalicelib.model.tunnels import name_bans, online_tunnels
 from chalicelib.storage.records.unique_keys import Taken
 from tests.transports import Client
-from tests.tunnels import NAME, OTHER, opened
+from tests.tunnels import NAME, OTHER, open_agent_tunnel
 
 PATTERN_RULES = [
     ("*b*", "*b* must have at least 3 characters other than '*'."),
@@ -22,7 +22,7 @@ PATTERN_RULES = [
 Output = pytest.CaptureFixture[str]
 
 
-def carried(gateway: str = "gw-1") -> list[str]:
+def list_tunnel_ids(gateway: str = "gw-1") -> list[str]:
     return [tunnel.id for tunnel in online_tunnels.tunnels_of_gateway(gateway)]
 
 
@@ -31,34 +31,34 @@ def online(account: str) -> list[str]:
 
 
 def test_a_banned_name_ends_its_tunnel_and_is_had_by_none_until_it_is_allowed(admin: Client, capsys: Output) -> None:
-    opened(admin.account)
+    open_agent_tunnel(admin.account)
     operator.main(["names", "ban", NAME.upper()])
     operator.main(["names", "ban", NAME])
-    assert (online(admin.account), carried()) == ([], [])
+    assert (online(admin.account), list_tunnel_ids()) == ([], [])
     with pytest.raises(Taken):
-        opened(admin.account)
+        open_agent_tunnel(admin.account)
     assert name_bans.is_banned(NAME)
-    opened(admin.account, name=OTHER)
+    open_agent_tunnel(admin.account, name=OTHER)
     operator.main(["names", "list"])
     assert capsys.readouterr().out == f"{NAME}\n"
     operator.main(["names", "allow", NAME])
-    opened(admin.account)
+    open_agent_tunnel(admin.account)
     for arguments, sentence in (
         (["allow", NAME], f"The name {NAME} is not banned."),
         (["ban", "demo"], "demo is not a complete host name, for example demo.tunnels.localhost."),
     ):
-        with pytest.raises(SystemExit) as refused:
+        with pytest.raises(SystemExit) as error:
             operator.main(["names", *arguments])
-        assert refused.value.code == sentence
+        assert error.value.code == sentence
 
 
 @pytest.mark.parametrize(("pattern", "sentence"), PATTERN_RULES)
 def test_a_pattern_that_bans_too_much_is_refused(pattern: str, sentence: str) -> None:
     base_names.forget_settings()  # which a process reads once
     base_names.check_given_settings("tunnels.localhost", "")
-    with pytest.raises(SystemExit) as refused:
+    with pytest.raises(SystemExit) as error:
         operator.main(["names", "ban", pattern])
-    assert refused.value.code == sentence
+    assert error.value.code == sentence
     assert bans.patterns() == []
 
 
@@ -66,18 +66,18 @@ def test_banned_patterns_are_bounded_listed_and_allowed_again_each_with_an_event
     for number in range(bans.MAX_PATTERNS):
         bans.ban(f"*bad{number}*")
     operator.main(["names", "ban", "*BAD7*", "--reason", "once more"])
-    with pytest.raises(SystemExit) as refused:
+    with pytest.raises(SystemExit) as error:
         operator.main(["names", "ban", "*bank*"])
-    assert refused.value.code == "100 patterns are banned already, the maximum: remove one with 'names allow' first."
+    assert error.value.code == "100 patterns are banned already, the maximum: remove one with 'names allow' first."
     operator.main(["names", "allow", "*bad7*"])
     operator.main(["names", "ban", NAME])
     operator.main(["names", "list"])
-    listed = capsys.readouterr().out.splitlines()
-    assert (listed[0], len(listed), "*bad7*" in listed) == (NAME, 100, False)
+    lines = capsys.readouterr().out.splitlines()
+    assert (lines[0], len(lines), "*bad7*" in lines) == (NAME, 100, False)
     operator.main(["names", "allow", NAME])
     operator.main(["audit", "list", "--json"])
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(it["action"], it["resource_id"], it["details"]["reason"]) for it in events[:4]] == [
+    assert [(event["action"], event["resource_id"], event["details"]["reason"]) for event in events[:4]] == [
         ("name_ban.delete", NAME, ""),
         ("name_ban.create", NAME, ""),
         ("name_ban.delete", "*bad7*", ""),

@@ -65,10 +65,10 @@ class World:
     def _start(self) -> None:
         if len(self.running) < 4:
             self.count += 1
-            made = Process(f"gw-{self.seed}-{self.count}", self._skew(), self.now + _LEASE, self.now)
-            with self.at_clock(made.skew):
-                assert gateways.announce(Gateway(made.id, "192.0.2.1", 1), lease=_LEASE)
-            self.running.append(made)
+            process = Process(f"gw-{self.seed}-{self.count}", self._skew(), self.now + _LEASE, self.now)
+            with self.at_clock(process.skew):
+                assert gateways.announce(Gateway(process.id, "192.0.2.1", 1), lease=_LEASE)
+            self.running.append(process)
 
     def _work(self, process: Process) -> None:
         if self.now >= process.ends_at:
@@ -76,8 +76,8 @@ class World:
             return
         if self.random.random() < 0.7:  # otherwise the reading is late or lost
             process.log_read_at = self.now
-            found = {it.id for it in self.store.list_tunnels(process.id)}
-            process.tunnels = {name: id for name, id in process.tunnels.items() if id in found}
+            tunnel_ids = {tunnel.id for tunnel in self.store.list_tunnels(process.id)}
+            process.tunnels = {name: id for name, id in process.tunnels.items() if id in tunnel_ids}
         if process.ends_at - self.now <= _LEASE - _LEASE // 3 and process.log_read_at > process.ends_at - _LEASE:
             with self.at_clock(process.skew):
                 if gateways.renew(process.id, lease=_LEASE):
@@ -86,7 +86,7 @@ class World:
                     self.running.remove(process)
 
     def _open(self) -> None:
-        able = [it for it in self.running if it.serves(self.now)]
+        able = [process for process in self.running if process.serves(self.now)]
         if not able:
             return
         process, name = self.random.choice(able), self.random.choice(NAMES)
@@ -120,8 +120,8 @@ class World:
                         gateways.remove(gateway.id)
 
     def check(self) -> None:
-        stored = online_tunnels.list_stored(self.account)
-        names = Counter(it.unique_keys[0].value for it in stored)
+        tunnels = online_tunnels.list_stored(self.account)
+        names = Counter(tunnel.unique_keys[0].value for tunnel in tunnels)
         assert not [name for name, count in names.items() if count > 1]
         for process in self.running:  # no gateway serves without a lease that the table can still know
             assert not process.serves(self.now) or process.ends_at - self.now <= _LEASE
@@ -137,8 +137,8 @@ def test_a_name_has_one_owner_and_an_end_one_event(admin: Client, seed: int) -> 
         world.step()
         world.check()
     events = admin.all("/audit_events", "audit_events")
-    ended = Counter(it["resource_id"] for it in events if it["action"] == "tunnel.delete")
-    stored = {it.id for it in online_tunnels.list_stored(admin.account)}
-    assert set(ended.values()) <= {1}
-    assert ended.keys() == world.opened - stored
+    end_counts = Counter(event["resource_id"] for event in events if event["action"] == "tunnel.delete")
+    tunnel_ids = {tunnel.id for tunnel in online_tunnels.list_stored(admin.account)}
+    assert set(end_counts.values()) <= {1}
+    assert end_counts.keys() == world.opened - tunnel_ids
     assert len(world.opened) > 20

@@ -9,17 +9,17 @@ from edge.store.table import Store
 from tests.gateway_leases import set_lease
 from tests.queries import calls
 from tests.transports import Client
-from tests.tunnels import NAME, OTHER, ended
+from tests.tunnels import NAME, OTHER, list_ends
 
 OLD, NEW = Gateway("gw-1", "192.0.2.1", 7000), Gateway("gw-2", "192.0.2.2", 7000)
 
 
 @pytest.fixture
 def table(admin: Client) -> Store:
-    found = Store("local", "tunnels.localhost")
+    store = Store("local", "tunnels.localhost")
     for gateway in (OLD, NEW):
-        assert found.announce_gateway(gateway, lease=60)
-    return found
+        assert store.announce_gateway(gateway, lease=60)
+    return store
 
 
 def open_at(table: Store, client: Client, gateway: Gateway, *, credential: str = "sshcr_1", name: str = NAME) -> str:
@@ -42,21 +42,21 @@ def test_another_credential_takes_a_name_after_the_clock_skew(
     if not is_free:
         with pytest.raises(NameTaken):
             open_at(table, stranger, NEW)
-        assert (ended(admin), gateways.read_each([OLD.id])[OLD.id].ended) == ([], 0)
+        assert (list_ends(admin), gateways.read_each([OLD.id])[OLD.id].ended) == ([], 0)
         return
     new = open_at(table, stranger, NEW)
-    assert ended(admin) == [(old, "edge")]
+    assert list_ends(admin) == [(old, "edge")]
     assert gateways.read_each([OLD.id])[OLD.id].ended
-    assert [it["id"] for it in stranger.get("/tunnels").json["tunnels"]] == [new]
+    assert [tunnel["id"] for tunnel in stranger.get("/tunnels").json["tunnels"]] == [new]
     assert table.list_tunnels(OLD.id) == []
 
 
 def test_the_same_credential_takes_its_name_at_once(table: Store, admin: Client) -> None:
     old = open_at(table, admin, OLD)
     new = open_at(table, admin, NEW)
-    assert ended(admin) == [(old, "edge")]
+    assert list_ends(admin) == [(old, "edge")]
     assert table.list_tunnels(OLD.id) == []
-    assert [it.id for it in online_tunnels.list_online(admin.account)] == [new]
+    assert [tunnel.id for tunnel in online_tunnels.list_online(admin.account)] == [new]
 
 
 def test_a_name_of_a_gateway_without_a_record_is_free(table: Store, admin: Client, stranger: Client) -> None:
@@ -64,7 +64,7 @@ def test_a_name_of_a_gateway_without_a_record_is_free(table: Store, admin: Clien
     gateways.leave(OLD.id)
     gateways.remove(OLD.id)
     open_at(table, stranger, NEW)
-    assert ended(admin) == [(old, "edge")]
+    assert list_ends(admin) == [(old, "edge")]
 
 
 def test_the_seconds_of_an_end_are_counted_to_the_end_of_the_lease(
@@ -87,16 +87,16 @@ def test_a_name_of_a_dead_gateway_takes_three_calls_more(
         assert gateways.fence(OLD.id)
     with calls() as free:
         open_at(table, stranger, NEW, name=OTHER)
-    with calls() as taken:
+    with calls() as takeover_calls:
         open_at(table, stranger, NEW, credential="sshcr_2")
-    assert len(taken) <= len(free) + 3, taken
+    assert len(takeover_calls) <= len(free) + 3, takeover_calls
 
 
 def test_a_reservation_takes_a_name_of_a_dead_gateway(table: Store, admin: Client, stranger: Client) -> None:
     old = open_at(table, admin, OLD)
     set_lease(OLD.id, -6)
     stranger.create("/reserved_domains", {"domain": NAME})
-    assert ended(admin) == [(old, "edge")]
+    assert list_ends(admin) == [(old, "edge")]
 
 
 def test_the_operator_s_list_ends_what_no_gateway_has(table: Store, admin: Client) -> None:
@@ -104,4 +104,4 @@ def test_the_operator_s_list_ends_what_no_gateway_has(table: Store, admin: Clien
     gateways.leave(OLD.id)
     gateways.remove(OLD.id)
     assert online_tunnels.end_all_offline(admin.account) == []
-    assert ended(admin) == [(old, "edge")]
+    assert list_ends(admin) == [(old, "edge")]

@@ -8,7 +8,7 @@ from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
 from tests.transports import Client
-from tests.tunnels import NAME, opened
+from tests.tunnels import NAME, open_agent_tunnel
 
 Output = pytest.CaptureFixture[str]
 
@@ -17,18 +17,18 @@ def online(account: str) -> list[str]:
     return [item.id for item in online_tunnels.list_online(account)]
 
 
-def carried(gateway: str = "gw-1") -> list[str]:
+def list_tunnel_ids(gateway: str = "gw-1") -> list[str]:
     return [tunnel.id for tunnel in online_tunnels.tunnels_of_gateway(gateway)]
 
 
 def test_no_response_shows_the_gateway_and_the_credential(admin: Client) -> None:
-    id = opened(admin.account)
+    id = open_agent_tunnel(admin.account)
     assert not {"gateway", "credential"} & admin.get(f"/tunnels/{id}").json.keys()
     assert "gw-1" not in admin.get("/tunnels").text
 
 
 def test_what_was_carried_before_there_was_a_protocol_is_https(admin: Client) -> None:
-    id = opened(admin.account)
+    id = open_agent_tunnel(admin.account)
     for scope, lacking in (
         (f"{admin.account}#/tunnels", ["proxy_protocol"]),
         ("edge#/gateways/gw-1/tunnels", ["proto", "proxy_protocol"]),
@@ -40,16 +40,16 @@ def test_what_was_carried_before_there_was_a_protocol_is_https(admin: Client) ->
 
 
 def test_a_closed_tunnel_leaves_no_name_and_nothing_carried(admin: Client, stranger: Client) -> None:
-    id = opened(admin.account)
+    id = open_agent_tunnel(admin.account)
     assert tunnels.close_tunnel(admin.account, id)
-    assert carried() == []
+    assert list_tunnel_ids() == []
     assert online(stranger.account) == []
-    opened(stranger.account)
+    open_agent_tunnel(stranger.account)
 
 
 def test_a_credential_takes_its_own_name_over_and_the_first_tunnel_is_missing(admin: Client) -> None:
-    first = opened(admin.account)
-    second = opened(admin.account, gateway="gw-2")
+    first = open_agent_tunnel(admin.account)
+    second = open_agent_tunnel(admin.account, gateway="gw-2")
     assert online(admin.account) == [second]
     assert not tunnels.renew_lease(admin.account, first, lease=60)
     served = [ServedTunnel(admin.account, id, "gw-1", NAME) for id in (first, second)]
@@ -57,16 +57,16 @@ def test_a_credential_takes_its_own_name_over_and_the_first_tunnel_is_missing(ad
 
 
 def test_the_operator_lists_and_ends_tunnels(admin: Client, capsys: Output) -> None:
-    id = opened(admin.account)
+    id = open_agent_tunnel(admin.account)
     operator.main(["tunnels", "list"])
     started = admin.get(f"/tunnels/{id}").json["started_at"]
     assert capsys.readouterr().out == f"{admin.account} {id} {started} sshcr_1 https://{NAME}\n"
     operator.main(["tunnels", "end", id])
-    assert (online(admin.account), carried()) == ([], [])
-    for gone, sentence in ((id, f"No tunnel {id} is online."), ("tn_x", "tn_x is not the id of a tunnel (tn_…).")):
-        with pytest.raises(SystemExit) as refused:
-            operator.main(["tunnels", "end", gone])
-        assert refused.value.code == sentence
+    assert (online(admin.account), list_tunnel_ids()) == ([], [])
+    for tunnel_id, sentence in ((id, f"No tunnel {id} is online."), ("tn_x", "tn_x is not the id of a tunnel (tn_…).")):
+        with pytest.raises(SystemExit) as error:
+            operator.main(["tunnels", "end", tunnel_id])
+        assert error.value.code == sentence
 
 
 def test_the_hostports_of_an_edge_and_the_key_of_an_authority_lead_to_them(admin: Client) -> None:

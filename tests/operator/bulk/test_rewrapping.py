@@ -11,7 +11,7 @@ from chalicelib.operator.bulk.rewrapping import WARNING, Rewrapping
 from chalicelib.storage import vault
 from chalicelib.storage.client import aws
 from tests.conftest import stored
-from tests.operator.commands import refused, run
+from tests.operator.commands import expect_failure, run
 from tests.operator.tenants import busy, killing, worlds
 from tests.transports import Client
 
@@ -22,10 +22,10 @@ KEY = "alias/tunnel-edge-2"
 def key(store: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Make a second key, which opens secrets too. Return its id."""
     kms = aws.client("kms")
-    made = kms.create_key()["KeyMetadata"]["KeyId"]
-    kms.create_alias(AliasName=KEY, TargetKeyId=made)
+    key_id = kms.create_key()["KeyMetadata"]["KeyId"]
+    kms.create_alias(AliasName=KEY, TargetKeyId=key_id)
     monkeypatch.setenv("SECOND_KEY_ID", KEY)
-    yield str(made)
+    yield str(key_id)
     stored().clear()  # before its secrets are opened without the second key
     kms.delete_alias(AliasName=KEY)
 
@@ -45,10 +45,10 @@ def sealed_under(key: str) -> list[bool]:
 
 
 def test_every_secret_is_sealed_again_and_counted(admin: Client, key: str) -> None:
-    made = worlds.fill(admin)
+    id_by_path = worlds.fill(admin)
     worlds.write_service()
     before, count = sorted(secrets()), len(sealed_under(key))
-    tag = admin.get(made["oauth"]).headers["etag"]
+    tag = admin.get(id_by_path["oauth"]).headers["etag"]
     assert run("secrets", "rewrap", "--key", KEY) == [
         f"{count} secrets: {count} are sealed under {KEY}, {count} of them were sealed again.",
         "No secret is sealed under another key.",
@@ -56,7 +56,7 @@ def test_every_secret_is_sealed_again_and_counted(admin: Client, key: str) -> No
     ]
     assert sealed_under(key) == [True] * count
     assert sorted(secrets()) == before
-    assert admin.get(made["oauth"]).headers["etag"] == tag
+    assert admin.get(id_by_path["oauth"]).headers["etag"] == tag
     again = run("secrets", "rewrap", "--key", KEY)
     assert again[0] == f"{count} secrets: {count} are sealed under {KEY}, 0 of them were sealed again."
 
@@ -68,7 +68,7 @@ def test_killed_ten_times_while_clients_seal_with_the_former_key(
     rewrapping = Rewrapping(KEY, tmp_path, lambda _: None)
     with busy.clients(stranger) as statuses:
         authority = admin.create("/ssh_certificate_authorities", {})["id"]
-        killing.complete(rewrapping.run, seed=5, most=30)
+        killing.complete(rewrapping.run, seed=5, limit=30)
         assert len(secrets()) == len(sealed_under(key))
     assert {*sealed_under(key)} == {True}
     assert {*statuses} == {200, 201, 204}
@@ -76,18 +76,18 @@ def test_killed_ten_times_while_clients_seal_with_the_former_key(
 
 
 def test_a_secret_that_was_sealed_for_another_record_is_reported(admin: Client, key: str) -> None:
-    made = worlds.fill(admin)
+    id_by_path = worlds.fill(admin)
     scope = f"{admin.account}#/tls_certificates"
     aws.client("dynamodb").update_item(
         TableName="tunnel-edge",
-        Key={"scope": {"S": scope}, "id": {"S": made["/tls_certificates"]}},
+        Key={"scope": {"S": scope}, "id": {"S": id_by_path["/tls_certificates"]}},
         UpdateExpression="SET sealed.private_key = :other",
         ExpressionAttributeValues={":other": {"B": vault.seal(b"x", vault.context("acct_other", "cert_1"))}},
     )
-    message = refused("secrets", "rewrap", "--key", KEY)
+    message = expect_failure("secrets", "rewrap", "--key", KEY)
     assert message == "1 secrets cannot be decrypted. They are listed above."
 
 
 def test_an_unknown_key_is_reported(admin: Client) -> None:
     admin.create("/ssh_certificate_authorities", {})
-    assert "the key does not exist" in str(refused("secrets", "rewrap", "--key", "alias/unknown"))
+    assert "the key does not exist" in str(expect_failure("secrets", "rewrap", "--key", "alias/unknown"))

@@ -38,13 +38,13 @@ def test_all_segments_are_read_and_progress_is_reported(folder: ScanFolder) -> N
 
 
 def test_a_scan_that_is_killed_ten_times_has_each_record_once(folder: ScanFolder) -> None:
-    killing.complete(lambda: segments.scan(folder, Selection(), ids, lambda _: None), seed=6, most=20)
+    killing.complete(lambda: segments.scan(folder, Selection(), ids, lambda _: None), seed=6, limit=20)
     assert sorted(folder.lines()) == sorted(map(str, range(COUNT)))
 
 
 def test_an_incomplete_page_is_read_again(folder: ScanFolder) -> None:
     segments.scan(folder, Selection(), ids, lambda _: None)
-    file = max(folder.path.glob("segment-*"), key=lambda it: it.stat().st_size)
+    file = max(folder.path.glob("segment-*"), key=lambda path: path.stat().st_size)
     lines = file.read_text().splitlines(keepends=True)
     file.write_text("".join(lines[:-1]) + lines[-1][:5])  # the process ended while it wrote the last position
     segments.scan(folder, Selection(), ids, lambda _: None)

@@ -11,7 +11,7 @@ from chalicelib.model.tls import acme_accounts
 from chalicelib.model.tls.acme_accounts import AcmeAccount
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
-from tests.operator.commands import Output, refused, said
+from tests.operator.commands import Output, expect_failure, run_without_errors
 from tests.transports import Client
 
 DIRECTORY = "https://ca.example/directory"
@@ -26,26 +26,28 @@ def offered(tunnel_domain: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_a_directory_there_is_no_status(admin: Client) -> None:
-    assert refused("acme", "status") == (
+    assert expect_failure("acme", "status") == (
         "ACME_DIRECTORY is not set: set it to the same value as for the issuer of certificates."
     )
-    assert str(refused("acme", "rotate")).startswith("There is no account at the CA of ACME_DIRECTORY")
+    assert str(expect_failure("acme", "rotate")).startswith("There is no account at the CA of ACME_DIRECTORY")
 
 
 def test_the_status_shows_records_to_publish_and_what_fails(offered: None, admin: Client, capsys: Output) -> None:
-    assert said(capsys, "acme", "status")[:2] == [
+    assert run_without_errors(capsys, "acme", "status")[:2] == [
         f"directory {DIRECTORY}",
         "account none yet: the issuer registers it",
     ]
     acme_accounts.find_or_create(DIRECTORY, lambda: b"key")
     account = AcmeAccount(DIRECTORY, "https://ca.example/account/1", ["ca.example"])
     acme_accounts.describe(account)
-    made = admin.create("/reserved_domains", {"domain": "app.example.com", "certificate_management_policy": POLICY})
+    reservation = admin.create(
+        "/reserved_domains", {"domain": "app.example.com", "certificate_management_policy": POLICY}
+    )
     (due,) = renewal_schedule.find_due(clock.seconds(), 10)
     failed = replace(due.entry.renewal, due_at=1_900_000_000, error_code="internal", msg="Wait.", attempts=2)
     failed = replace(failed, reason="the DNS server rejects updates: REFUSED")
     assert renewal_schedule.postpone(due, failed)
-    lines = said(capsys, "acme", "status")
+    lines = run_without_errors(capsys, "acme", "status")
     assert lines[:4] == [
         f"directory {DIRECTORY}",
         "account https://ca.example/account/1",
@@ -59,38 +61,44 @@ def test_the_status_shows_records_to_publish_and_what_fails(offered: None, admin
     assert lines[7] == "operator has no certificate"
     sentence = "Wait. (the DNS server rejects updates: REFUSED)"
     assert lines[8:] == [
-        f"failing {admin.account} {made['id']} 2 attempts failed, the last with internal; the next is at "
+        f"failing {admin.account} {reservation['id']} 2 attempts failed, the last with internal; the next is at "
         f"2030-03-17T17:46:40Z: {sentence}"
     ]
     acme_accounts.describe(replace(account, caa="missing"))
-    assert said(capsys, "acme", "status")[5].startswith("CAA missing: publish the record above")
+    assert run_without_errors(capsys, "acme", "status")[5].startswith("CAA missing: publish the record above")
     acme_accounts.describe(replace(account, caa="published"))
-    assert said(capsys, "acme", "status")[5] == "CAA published"
+    assert run_without_errors(capsys, "acme", "status")[5] == "CAA published"
 
 
 def test_a_certificate_of_a_proved_domain_can_be_renewed_at_once(offered: None, admin: Client, capsys: Output) -> None:
-    made = admin.create("/reserved_domains", {"domain": "app.example.com", "certificate_management_policy": POLICY})
+    reservation = admin.create(
+        "/reserved_domains", {"domain": "app.example.com", "certificate_management_policy": POLICY}
+    )
     assert (
-        refused("acme", "renew", "app.example.com")
+        expect_failure("acme", "renew", "app.example.com")
         == "No account has a reserved domain app.example.com that is proved."
     )
-    body = {"account": admin.account, "id": made["id"]}
+    body = {"account": admin.account, "id": reservation["id"]}
     dynamodb.do(Write.put({"scope": "domain#app.example.com", "id": "claim", "body": body, "revision": 1}))
     (due,) = renewal_schedule.find_due(clock.seconds(), 10)
     assert renewal_schedule.postpone(due, replace(due.entry.renewal, due_at=1_900_000_000, started_at=0))
     assert renewal_schedule.find_due(clock.seconds(), 10) == []
-    (line,) = said(capsys, "acme", "renew", "App.example.com")
+    (line,) = run_without_errors(capsys, "acme", "renew", "App.example.com")
     assert line.startswith(f"App.example.com of {admin.account} is due at {clock.rfc3339(clock.now())[:10]}")
     (due,) = renewal_schedule.find_due(clock.seconds(), 10)
     assert due.entry.renewal.started_at
-    admin.delete(f"/reserved_domains/{made['id']}/certificate_management_policy")
-    assert str(refused("acme", "renew", "app.example.com")).startswith("app.example.com has no certificate policy")
-    assert str(refused("acme", "renew", "no domain")).startswith("no domain must be a domain")
+    admin.delete(f"/reserved_domains/{reservation['id']}/certificate_management_policy")
+    assert str(expect_failure("acme", "renew", "app.example.com")).startswith(
+        "app.example.com has no certificate policy"
+    )
+    assert str(expect_failure("acme", "renew", "no domain")).startswith("no domain must be a domain")
 
 
 def test_a_change_of_the_key_is_requested(offered: None, admin: Client, capsys: Output) -> None:
     acme_accounts.find_or_create(DIRECTORY, lambda: b"key")
-    assert said(capsys, "acme", "rotate") == ["The issuer changes the key within a minute, and then starts again."]
-    found = acme_accounts.find(DIRECTORY)
-    assert found
-    assert found.rotates
+    assert run_without_errors(capsys, "acme", "rotate") == [
+        "The issuer changes the key within a minute, and then starts again."
+    ]
+    acme_account = acme_accounts.find(DIRECTORY)
+    assert acme_account
+    assert acme_account.rotates

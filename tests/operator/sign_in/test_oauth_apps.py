@@ -18,8 +18,8 @@ def test_an_application_is_stored_listed_and_removed(
     assert managed_apps.read_all()["gitlab"].open_secret() == "very secret"
     capsys.readouterr()
     operator.main(["oauth-apps", "list", "--json"])
-    shown = capsys.readouterr().out
-    assert (json.loads(shown)["client_id"], "secret" in shown) == ("app", False)
+    output = capsys.readouterr().out
+    assert (json.loads(output)["client_id"], "secret" in output) == ("app", False)
     operator.main(["oauth-apps", "remove", "gitlab"])
     assert managed_apps.read_all() == {}
     with pytest.raises(SystemExit):

@@ -10,21 +10,21 @@ CLIENTS = 16
 
 
 @contextmanager
-def clients(own: Client) -> Iterator[list[int]]:
+def clients(client: Client) -> Iterator[list[int]]:
     """Let 16 clients of an account create, read and delete resources in this block. Yields the statuses they got."""
     statuses: list[int] = []
-    done, turn = threading.Event(), threading.Lock()  # Chalice serves one request at a time in a process
+    stop, turn = threading.Event(), threading.Lock()  # Chalice serves one request at a time in a process
 
     def work() -> None:
-        while not done.is_set():
+        while not stop.is_set():
             with turn:
-                made = own.post("/backends/http_response", {"body": "busy"})
-            path = f"/backends/http_response/{made.json['id']}"
+                backend = client.post("/backends/http_response", {"body": "busy"})
+            path = f"/backends/http_response/{backend.json['id']}"
             with turn:
-                statuses.extend([made.status, own.get(path).status])
+                statuses.extend([backend.status, client.get(path).status])
             with turn:
-                statuses.append(own.delete(path).status)
-            done.wait(0.02)
+                statuses.append(client.delete(path).status)
+            stop.wait(0.02)
 
     threads = [threading.Thread(target=work) for _ in range(CLIENTS)]
     for thread in threads:
@@ -32,6 +32,6 @@ def clients(own: Client) -> Iterator[list[int]]:
     try:
         yield statuses
     finally:
-        done.set()
+        stop.set()
         for thread in threads:
             thread.join()

@@ -17,11 +17,11 @@ class Killed(BaseException):
     """The process was killed."""
 
 
-def complete(operation: Callable[[], T], *, seed: int, most: int = 40) -> T:
+def complete(operation: Callable[[], T], *, seed: int, limit: int = 40) -> T:
     """Run an operation until it completes; end the first runs at a random call. Return its result."""
     choose = random.Random(seed)
     for _ in range(TIMES):
-        with _killed_at(choose.randint(1, most)), suppress(Killed):
+        with _killed_at(choose.randint(1, limit)), suppress(Killed):
             operation()
     return operation()
 
@@ -29,21 +29,21 @@ def complete(operation: Callable[[], T], *, seed: int, most: int = 40) -> T:
 @contextmanager
 def _killed_at(number: int) -> Iterator[None]:
     """Raise Killed from the given call on, before or after it reaches the store."""
-    asked = [0]
+    numbers = [0]
 
     def count(**_: object) -> None:
-        asked[0] += _is_operation.get()
-        if _is_operation.get() and asked[0] >= number:
+        numbers[0] += _is_operation.get()
+        if _is_operation.get() and numbers[0] >= number:
             raise Killed
 
     clients = [aws.client(service) for service in ("dynamodb", "kms")]
     event = "before-call" if number % 2 else "after-call"
     for client in clients:
         client.meta.events.register(event, count)
-    before = _is_operation.set(True)
+    token = _is_operation.set(True)
     try:
         yield
     finally:
-        _is_operation.reset(before)
+        _is_operation.reset(token)
         for client in clients:
             client.meta.events.unregister(event, count)

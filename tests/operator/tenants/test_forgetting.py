@@ -6,7 +6,7 @@ from chalicelib.operator import keys, owners
 from chalicelib.operator.command_line import UnknownId
 from chalicelib.operator.tenants import forgetting
 from tests import samples
-from tests.operator.commands import Output, refused, said
+from tests.operator.commands import Output, expect_failure, run_without_errors
 from tests.operator.tenants import killing, worlds
 from tests.transports import Client
 
@@ -28,13 +28,13 @@ def act(admin: Client) -> str:
 def test_the_name_is_replaced_in_records_and_events(admin: Client, stranger: Client, capsys: Output) -> None:
     user = act(admin)
     owners.add_owner(stranger.account, "usr", NAME, admin=False)
-    others = worlds.naming(stranger.account)
-    printed = said(capsys, "users", "forget", admin.account, NAME, "--reason", "a request")
+    stranger_keys = worlds.find_naming(stranger.account)
+    printed = run_without_errors(capsys, "users", "forget", admin.account, NAME, "--reason", "a request")
     assert printed[0].startswith(f"The name is replaced by {user}, also in ")
-    assert [key for key in worlds.naming(NAME) if key not in others] == []
+    assert [key for key in worlds.find_naming(NAME) if key not in stranger_keys] == []
     assert admin.get(f"/users/{user}").json["name"] == user
     events = admin.get(f"/audit_events?actor_id={user}").json["audit_events"]
-    assert {it["actor"]["name"] for it in events} == {user}
+    assert {event["actor"]["name"] for event in events} == {user}
     assert owners.add_owner(admin.account, "usr", NAME, admin=False).id != user
 
 
@@ -42,19 +42,19 @@ def test_a_deleted_user_is_found_by_events(admin: Client) -> None:
     user = owners.add_owner(admin.account, "usr", NAME, admin=False).id
     owners.delete_user(admin.account, user)
     assert forgetting.forget_user(admin.account, NAME) == (user, 2)
-    assert worlds.naming(NAME) == []
+    assert worlds.find_naming(NAME) == []
 
 
 def test_a_killed_command_completes(admin: Client) -> None:
     act(admin)
     with suppress(UnknownId):  # a killed run had replaced all
-        killing.complete(lambda: forgetting.forget_user(admin.account, NAME), seed=4, most=25)
-    assert worlds.naming(NAME) == []
+        killing.complete(lambda: forgetting.forget_user(admin.account, NAME), seed=4, limit=25)
+    assert worlds.find_naming(NAME) == []
 
 
 def test_bots_and_unknown_names_are_refused(admin: Client) -> None:
     bot = admin.create("/bot_users", {"name": "deployer"})["id"]
-    message = refused("users", "forget", admin.account, "deployer")
+    message = expect_failure("users", "forget", admin.account, "deployer")
     assert message == f"deployer is the name of {bot}, which is not a user."
-    message = refused("users", "forget", admin.account, NAME)
+    message = expect_failure("users", "forget", admin.account, NAME)
     assert message == f"The account {admin.account} has no user {NAME}, not even in its audit events."

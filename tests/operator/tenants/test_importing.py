@@ -14,7 +14,7 @@ from chalicelib.operator.command_line import CommandError
 from chalicelib.operator.tenants import deletion, exporting
 from chalicelib.operator.tenants.importing import Import
 from tests import samples
-from tests.operator.commands import refused, run
+from tests.operator.commands import expect_failure, run
 from tests.operator.tenants import busy, killing, worlds
 from tests.transports import Client
 
@@ -32,7 +32,7 @@ LISTS = (
 )
 
 
-def shown(client: Client) -> dict[str, Any]:
+def read_resources(client: Client) -> dict[str, Any]:
     """Return all lists of an account, as the API shows them, without client secrets."""
     return {path: json.loads(client.get(path).text.replace(worlds.SECRET, "")) for path in LISTS}
 
@@ -50,33 +50,37 @@ def arrive(client: Client, name: str = "acme") -> Client:
 
 
 def test_a_deleted_account_returns_with_its_ids_and_names(admin: Client, tmp_path: Path) -> None:
-    made, file = worlds.fill(admin), tmp_path / "acme.ndjson"
-    before, route = shown(admin), admin.get(made["oauth"]).json
+    id_by_path, file = worlds.fill(admin), tmp_path / "acme.ndjson"
+    before, route = read_resources(admin), admin.get(id_by_path["oauth"]).json
     move_away(admin, file)
     new = arrive(admin)
     printed = run("accounts", "import", new.account, str(file))
     assert printed[0] == f"{file} was imported into {new.account}."
-    lost = "\n".join(printed[1:])
+    report = "\n".join(printed[1:])
     assert all(
-        id in lost for id in (made["/api_keys"], made["/ssh_certificate_authorities"], made["/tls_certificates"])
+        id in report
+        for id in (id_by_path["/api_keys"], id_by_path["/ssh_certificate_authorities"], id_by_path["/tls_certificates"])
     )
-    assert "client secret of github in the module oauth of the route" in lost
-    assert "secret of the module webhook_verification of the route" in lost
-    after = shown(new)
+    assert "client secret of github in the module oauth of the route" in report
+    assert "secret of the module webhook_verification of the route" in report
+    after = read_resources(new)
     assert after == before
     oauth = route["oauth"]["provider"]["github"]
-    shown_oauth = new.get(made["oauth"]).json["oauth"]["provider"]["github"]
+    shown_oauth = new.get(id_by_path["oauth"]).json["oauth"]["provider"]["github"]
     assert shown_oauth == {**oauth, "client_secret": ""}
-    webhook = new.get(made["oauth"]).json["webhook_verification"]
+    webhook = new.get(id_by_path["oauth"]).json["webhook_verification"]
     assert webhook == {**route["webhook_verification"], "secret": ""}
-    assert worlds.naming(admin.account) == []
-    authority = made["/ssh_certificate_authorities"]
+    assert worlds.find_naming(admin.account) == []
+    authority = id_by_path["/ssh_certificate_authorities"]
     assert new.get(f"/ssh_certificate_authorities/{authority}/krl").status == 200
-    signed = new.post("/ssh_user_certificates", {**_request(), "ssh_certificate_authority_id": authority})
-    assert (signed.status, signed.json["error_code"]) == (409, "conflict")
+    answer = new.post("/ssh_user_certificates", {**_request(), "ssh_certificate_authority_id": authority})
+    assert (answer.status, answer.json["error_code"]) == (409, "conflict")
     events = new.get("/audit_events?limit=100").json["audit_events"]
-    assert {it["resource_id"] for it in events} >= {made["/backends/http_response"], made["/bot_users"]}
-    again = str(refused("accounts", "import", new.account, str(file)))
+    assert {event["resource_id"] for event in events} >= {
+        id_by_path["/backends/http_response"],
+        id_by_path["/bot_users"],
+    }
+    again = str(expect_failure("accounts", "import", new.account, str(file)))
     assert again == f"This account was already imported, into {new.account}."
 
 
@@ -114,25 +118,25 @@ def test_an_ip_policy_that_does_not_match_its_rules_is_refused(
         rule = admin.create("/ip_policy_rules", {"ip_policy_id": policy, "action": action, "cidr": cidr})
     before, file, edited = admin.get("/ip_policy_rules").json, tmp_path / "acme.ndjson", tmp_path / "edited.ndjson"
     move_away(admin, file)
-    new, stored = arrive(admin), worlds.scan()
-    whole = file.read_text()
-    assert text in whole
-    edited.write_text(whole.replace(text, instead))
-    message = str(refused("accounts", "import", new.account, str(edited)))
+    new, records = arrive(admin), worlds.scan()
+    export_text = file.read_text()
+    assert text in export_text
+    edited.write_text(export_text.replace(text, instead))
+    message = str(expect_failure("accounts", "import", new.account, str(edited)))
     assert f"The IP policy {policy} does not match its rule " in message
     assert message.endswith("Disable the account and export it again. Nothing was imported.")
-    assert (worlds.scan(), rule["action"]) == (stored, "deny")
+    assert (worlds.scan(), rule["action"]) == (records, "deny")
     run("accounts", "import", new.account, str(file))
     assert new.get("/ip_policy_rules").json == before
 
 
 def test_an_import_with_one_conflict_writes_nothing(admin: Client, stranger: Client, tmp_path: Path) -> None:
-    made, file = worlds.fill(admin), tmp_path / "acme.ndjson"
-    credential = admin.get(f"/ssh_credentials/{made['/ssh_credentials']}").json
+    id_by_path, file = worlds.fill(admin), tmp_path / "acme.ndjson"
+    credential = admin.get(f"/ssh_credentials/{id_by_path['/ssh_credentials']}").json
     move_away(admin, file)
     stranger.create("/ssh_credentials", {"public_key": credential["public_key"]})
     new, before = arrive(admin), worlds.scan()
-    message = str(refused("accounts", "import", new.account, str(file)))
+    message = str(expect_failure("accounts", "import", new.account, str(file)))
     assert message.startswith("Nothing was imported. There are 1 conflicts:\npublic_key#SHA256:")
     assert worlds.scan() == before
 
@@ -142,12 +146,12 @@ def test_an_account_that_is_there_or_not_new_is_a_conflict(admin: Client, strang
     admin.create("/bot_users", {"name": "deployer"})
     exporting.export_account(admin.account, file, lambda _: None)
     new, before = arrive(admin), worlds.scan()
-    message = str(refused("accounts", "import", new.account, str(file)))
+    message = str(expect_failure("accounts", "import", new.account, str(file)))
     assert f"The exported account {admin.account} still exists: delete it first." in message
     stranger.create("/backends/http_response", {})
-    message = str(refused("accounts", "import", stranger.account, str(file)))
+    message = str(expect_failure("accounts", "import", stranger.account, str(file)))
     assert message == f"{stranger.account} is not new: it has /backends/http_response. Import into a new account."
-    assert [it for it in worlds.scan() if it not in before and new.account in repr(it)] == []
+    assert [record for record in worlds.scan() if record not in before and new.account in repr(record)] == []
 
 
 def test_an_import_that_is_killed_ten_times_under_load_is_complete(
@@ -155,13 +159,13 @@ def test_an_import_that_is_killed_ten_times_under_load_is_complete(
 ) -> None:
     worlds.fill(admin)
     file = tmp_path / "acme.ndjson"
-    before = shown(admin)
+    before = read_resources(admin)
     move_away(admin, file)
     new = arrive(admin)
     importing = Import(new.account, file, lambda _: None)
     with busy.clients(stranger) as statuses, suppress(CommandError):  # a killed run had imported all
-        killing.complete(importing.run, seed=3, most=30)
-    assert shown(new) == before
+        killing.complete(importing.run, seed=3, limit=30)
+    assert read_resources(new) == before
     assert {*statuses} == {200, 201, 204}
 
 
@@ -193,7 +197,7 @@ def test_a_file_that_is_no_complete_export_is_refused(admin: Client, tmp_path: P
         lines[-1] = portable.end(count)
     file.write_text("\n".join(lines))
     new, before = arrive(admin), worlds.scan()
-    message = str(refused("accounts", "import", new.account, str(file)))
+    message = str(expect_failure("accounts", "import", new.account, str(file)))
     assert message.startswith(f"{file}: ")
     assert message.endswith("Nothing was imported.")
     assert worlds.scan() == before

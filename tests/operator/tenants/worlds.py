@@ -25,11 +25,15 @@ SECRET = "hunter2"
 
 def fill(client: Client) -> dict[str, str]:
     """Create a resource of every kind in an account, and records beside them. Return their ids by path."""
-    made = {path: str(client.create(path, body(client))["id"]) for path, body in BODIES.items() if path not in PATHS}
-    made |= {
-        path: str(client.create(at(client), BODIES[path](client))["id"]) for path, at in PATHS.items() if path in BODIES
+    id_by_path = {
+        path: str(client.create(path, body(client))["id"]) for path, body in BODIES.items() if path not in PATHS
     }
-    made |= {path: _begin(client, path, begin) for path, begin in BEGUN.items()}
+    id_by_path |= {
+        path: str(client.create(begin_path(client), BODIES[path](client))["id"])
+        for path, begin_path in PATHS.items()
+        if path in BODIES
+    }
+    id_by_path |= {path: _begin(client, path, begin) for path, begin in BEGUN.items()}
     address = next(path for path in (f"/edges/https/{client.create('/edges/https', {})['id']}",))
     route = client.create(f"{address}/routes", {"match": "/signed-in", "match_type": "path_prefix"})["id"]
     assert client.put(f"{address}/routes/{route}/oauth", {"provider": {"github": GITHUB}}).status == 200
@@ -37,12 +41,12 @@ def fill(client: Client) -> dict[str, str]:
     assert client.put(f"{address}/routes/{route}/webhook_verification", webhook).status == 200
     name = f"{ids.strip_prefix(ids.new('x')).lower()}.tunnels.localhost"
     edge = client.create("/edges/https", {"hostports": [f"{name}:443"]})["id"]
-    left = client.create("/edges/tls", {"hostports": [f"left.{name}:443"]})["id"]
-    assert client.patch(f"/edges/tls/{left}", {"hostports": []}).status == 200
+    edge_id = client.create("/edges/tls", {"hostports": [f"left.{name}:443"]})["id"]
+    assert client.patch(f"/edges/tls/{edge_id}", {"hostports": []}).status == 200
     released = client.create("/reserved_domains", {"domain": f"released-{name}"})["id"]
     assert client.delete(f"/reserved_domains/{released}").status == 204
-    _write_beside(client, edge, made)
-    return {**made, "oauth": f"{address}/routes/{route}", "name": name, "edge": edge}
+    _write_beside(client, edge, id_by_path)
+    return {**id_by_path, "oauth": f"{address}/routes/{route}", "name": name, "edge": edge}
 
 
 def write_service() -> None:
@@ -62,12 +66,12 @@ def scan() -> list[dict[str, Any]]:
 def ciphertexts(value: Any) -> list[bytes]:
     """Return all bytes in a value that the emulated KMS made: they begin with the id of a key."""
     keys = tuple(key["KeyId"].encode() for key in aws.client("kms").list_keys()["Keys"])
-    return [found for found in _bytes(value) if found.startswith(keys)]
+    return [ciphertext for ciphertext in _bytes(value) if ciphertext.startswith(keys)]
 
 
-def naming(text: str) -> list[tuple[str, str]]:
+def find_naming(text: str) -> list[tuple[str, str]]:
     """Return the keys of all records that contain a text anywhere."""
-    return [(it["scope"], it["id"]) for it in scan() if text in repr(it)]
+    return [(record["scope"], record["id"]) for record in scan() if text in repr(record)]
 
 
 def _bytes(value: Any) -> Iterator[bytes]:
@@ -82,11 +86,11 @@ def _begin(client: Client, path: str, begin: Callable[[Client, str], str]) -> st
     return begin(client, PATHS[path](client) if path in PATHS else path)
 
 
-def _write_beside(client: Client, edge: str, made: dict[str, str]) -> None:
+def _write_beside(client: Client, edge: str, id_by_path: dict[str, str]) -> None:
     """Write what the edge, the issuer and the authorizer write for an account."""
     account, now = client.account, clock.seconds()
     usage.write(account, "2026-11-22T14", "gw-1", Traffic(1, 2, 3))
-    key_usage.record_denied(made["/api_keys"])
+    key_usage.record_denied(id_by_path["/api_keys"])
     session = sessions.Session(
         account=account,
         edge=edge,
@@ -113,7 +117,7 @@ def _write_beside(client: Client, edge: str, made: dict[str, str]) -> None:
     records.put(
         {
             "scope": issued_certificates.ORDERS,
-            "id": f"{account}/{made['/reserved_domains']}",
+            "id": f"{account}/{id_by_path['/reserved_domains']}",
             "body": order,
             "revision": 1,
         }
@@ -121,5 +125,5 @@ def _write_beside(client: Client, edge: str, made: dict[str, str]) -> None:
     trial = {"scope": f"{account}#/edge_trials", "id": edge, "body": {"at": now}, "revision": 1}
     records.put(trial)
     records.put({"scope": f"{edge_status.HOSTS}/host/statuses", "id": f"{account}/{edge}", "body": {}, "revision": 1})
-    records.put({"scope": "edge#/gateways/gw-1/tunnels", "id": made["/tunnels"], "body": {"account": account}})
-    assert kinds.TUNNELS.has(made["/tunnels"])
+    records.put({"scope": "edge#/gateways/gw-1/tunnels", "id": id_by_path["/tunnels"], "body": {"account": account}})
+    assert kinds.TUNNELS.has(id_by_path["/tunnels"])

@@ -23,29 +23,29 @@ PATH = "/api_keys"
 OWNER = "must be the id of a user (usr_…) or bot (bot_…)"
 
 
-def everything_stored() -> str:
+def dump_table() -> str:
     """Return the whole table, as text, but audit events and what they are found by."""
     pages = aws.client("dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge")
     records = [record for page in pages for record in page["Items"]]
-    return json.dumps([it for it in records if "#/audit_events" not in it["scope"]["S"]], default=repr)
+    return json.dumps([record for record in records if "#/audit_events" not in record["scope"]["S"]], default=repr)
 
 
 def test_a_key_is_shown_whole_and_its_token_only_once(admin: Client) -> None:
-    created = admin.create(PATH, {"description": "a pipeline", "metadata": "{}"})
+    new_key = admin.create(PATH, {"description": "a pipeline", "metadata": "{}"})
     response = {
-        "id": created["id"],
-        "uri": f"http://localhost{PATH}/{created['id']}",
-        "created_at": created["created_at"],
+        "id": new_key["id"],
+        "uri": f"http://localhost{PATH}/{new_key['id']}",
+        "created_at": new_key["created_at"],
         "created_by": f"ak_{admin.token[3:30]}",
         "description": "a pipeline",
         "metadata": "{}",
         "token": None,
         "owner_id": admin.user,
     }
-    assert created == {**response, "token": created["token"]}
-    assert admin.get(f"{PATH}/{created['id']}").json == response
+    assert new_key == {**response, "token": new_key["token"]}
+    assert admin.get(f"{PATH}/{new_key['id']}").json == response
     assert admin.get(PATH).json["keys"][0] == response
-    assert admin.patch(f"{PATH}/{created['id']}", {"metadata": ""}).json == {**response, "metadata": ""}
+    assert admin.patch(f"{PATH}/{new_key['id']}", {"metadata": ""}).json == {**response, "metadata": ""}
 
 
 def test_an_answer_with_a_token_is_not_to_be_stored(admin: Client) -> None:
@@ -59,15 +59,15 @@ SCANNED = re.compile(r"\bte_[0-9A-Za-z]{27}_[0-9A-Za-z_-]{32}[0-9A-Za-z]{6}\b") 
 def checksum(text: str) -> str:
     """Return the CRC-32 of a text as six base62 digits."""
     digits, number = string.digits + string.ascii_uppercase + string.ascii_lowercase, zlib.crc32(text.encode())
-    return "".join(digits[number // 62**place % 62] for place in range(5, -1, -1))
+    return "".join(digits[number // 62**exponent % 62] for exponent in range(5, -1, -1))
 
 
 def test_a_token_has_the_id_a_long_secret_of_its_own_and_a_checksum(admin: Client) -> None:
-    created = [admin.create(PATH, {}) for _ in range(3)]
-    tokens = [re.fullmatch(r"te_([0-9A-Za-z]{27})_([0-9A-Za-z_-]{32})[0-9A-Za-z]{6}", key["token"]) for key in created]
-    assert [key["token"][-6:] for key in created] == [checksum(key["token"][:-6]) for key in created]
-    assert [SCANNED.findall(f"token={key['token']}\n") for key in created] == [[key["token"]] for key in created]
-    assert [token and f"ak_{token[1]}" for token in tokens] == [key["id"] for key in created]
+    new_keys = [admin.create(PATH, {}) for _ in range(3)]
+    tokens = [re.fullmatch(r"te_([0-9A-Za-z]{27})_([0-9A-Za-z_-]{32})[0-9A-Za-z]{6}", key["token"]) for key in new_keys]
+    assert [key["token"][-6:] for key in new_keys] == [checksum(key["token"][:-6]) for key in new_keys]
+    assert [SCANNED.findall(f"token={key['token']}\n") for key in new_keys] == [[key["token"]] for key in new_keys]
+    assert [token and f"ak_{token[1]}" for token in tokens] == [key["id"] for key in new_keys]
     assert len({token[2] for token in tokens if token}) == 3  # 32 characters of 6 random bits each
 
 
@@ -75,28 +75,28 @@ def test_a_token_with_a_wrong_checksum_is_refused_without_a_read(admin: Client) 
     token = admin.create(PATH, {})["token"]
     last = "0" if token[-1] != "0" else "1"
     middle = "A" if token[40] != "A" else "B"
-    with calls() as made:
+    with calls() as operations:
         for wrong in (f"{token[:-1]}{last}", f"{token[:40]}{middle}{token[41:]}"):
             assert_refused(admin.with_token(wrong).get(PATH), 401, "unauthenticated", UNKNOWN_TOKEN)
-    assert made == []
+    assert operations == []
     for wrong in (token[:-1], token[:30], f"{token}0", f"TE{token[2:]}"):
         assert admin.with_token(wrong).get(PATH).status == 401
 
 
 def test_a_token_of_the_form_before_stays_valid(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECORD_FORMAT", "3")
-    created = admin.create(PATH, {})
-    assert re.fullmatch(r"[0-9A-Za-z]{27}_[0-9A-Za-z_-]{32}", created["token"])
+    new_key = admin.create(PATH, {})
+    assert re.fullmatch(r"[0-9A-Za-z]{27}_[0-9A-Za-z_-]{32}", new_key["token"])
     monkeypatch.delenv("RECORD_FORMAT")
-    assert admin.with_token(created["token"]).get(f"{PATH}/self").json == {**created, "token": None}
+    assert admin.with_token(new_key["token"]).get(f"{PATH}/self").json == {**new_key, "token": None}
 
 
 def test_only_the_digest_of_a_token_is_stored(admin: Client) -> None:
     token = admin.create(PATH, {})["token"]
-    stored = everything_stored()
-    assert hashlib.sha256(token.encode()).hexdigest() in stored
-    assert token not in stored
-    assert token[31:] not in stored
+    table_text = dump_table()
+    assert hashlib.sha256(token.encode()).hexdigest() in table_text
+    assert token not in table_text
+    assert token[31:] not in table_text
 
 
 def test_a_token_is_in_no_representation_of_what_is_made(admin: Client) -> None:
@@ -163,10 +163,10 @@ def test_an_owner_of_another_form_is_refused(member: Client, owner: Any) -> None
 
 def test_nothing_of_a_deleted_key_is_left_but_its_events(admin: Client) -> None:
     admin.get(PATH)  # which notes that the admin's own key is in use
-    before = everything_stored()
+    before = dump_table()
     key = admin.create(PATH, {"description": "gone soon"})
     assert admin.delete(f"{PATH}/{key['id']}").status == 204
-    assert everything_stored() == before
+    assert dump_table() == before
 
 
 def test_a_changed_key_still_lets_in(admin: Client) -> None:

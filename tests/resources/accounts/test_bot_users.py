@@ -31,12 +31,12 @@ def uri(bot: Any) -> str:
     return f"{PATH}/{bot['id']}"
 
 
-def acting(client: Client, bot: Any) -> Client:
+def client_of(client: Client, bot: Any) -> Client:
     """Return the bot, with a key that the client issues to it."""
     return client.with_token(client.create("/api_keys", {"owner_id": bot["id"]})["token"])
 
 
-def operated(client: Client, name: str, *, admin: bool = False) -> Any:
+def create_operator_bot(client: Client, name: str, *, admin: bool = False) -> Any:
     """Return a bot that the operator made, as the API shows it."""
     return client.get(f"{PATH}/{owners.add_owner(client.account, 'bot', name, admin=admin).id}").json
 
@@ -144,8 +144,8 @@ def test_a_renamed_bot_takes_the_new_name_and_releases_the_old(admin: Client) ->
 
 
 def test_a_bot_may_be_renamed_to_the_name_it_has(admin: Client) -> None:
-    created = admin.create(PATH, {"name": "deploy"})
-    assert admin.patch(uri(created), {"name": "deploy", "active": False}).json == {**created, "active": False}
+    new_bot = admin.create(PATH, {"name": "deploy"})
+    assert admin.patch(uri(new_bot), {"name": "deploy", "active": False}).json == {**new_bot, "active": False}
     assert_taken(admin.post(PATH, {"name": "deploy"}))
 
 
@@ -156,11 +156,11 @@ def test_a_change_to_a_name_that_is_taken_changes_nothing(admin: Client) -> None
 
 
 def test_renaming_what_is_not_there_is_not_found(admin: Client, stranger: Client) -> None:
-    created = admin.create(PATH, {"name": "deploy"})
-    assert_not_found(stranger.patch(uri(created), {"name": "mine"}), PATH)
+    new_bot = admin.create(PATH, {"name": "deploy"})
+    assert_not_found(stranger.patch(uri(new_bot), {"name": "mine"}), PATH)
     assert_not_found(admin.patch(f"{PATH}/{ids.new('bot')}", {"name": "x"}), PATH)
     assert_not_found(admin.patch(f"{PATH}/x", {"name": "x"}), PATH)
-    assert admin.get(uri(created)).json == created
+    assert admin.get(uri(new_bot)).json == new_bot
     assert stranger.create(PATH, {"name": "mine"})["name"] == "mine"
 
 
@@ -168,71 +168,71 @@ def test_renaming_what_is_not_there_is_not_found(admin: Client, stranger: Client
 
 
 def test_only_admins_see_or_change_bots(admin: Client, member: Client) -> None:
-    created = admin.create(PATH, {"name": "deploy"})
-    bot = acting(admin, created)
+    new_bot = admin.create(PATH, {"name": "deploy"})
+    bot = client_of(admin, new_bot)
     for client in (member, bot):
-        for address in (uri(created), f"{PATH}/{ids.new('bot')}", f"{PATH}/x"):
+        for address in (uri(new_bot), f"{PATH}/{ids.new('bot')}", f"{PATH}/x"):
             for method in ("GET", "PATCH", "DELETE"):
                 assert_refused(client.send(method, address), 403, "forbidden", NO_ADMIN)
             assert_refused(client.patch(address, {"name": "mine"}), 403, "forbidden", NO_ADMIN)
         assert_refused(client.get(PATH), 403, "forbidden", NO_ADMIN)
         assert_refused(client.post(PATH, {"name": "mine"}), 403, "forbidden", NO_ADMIN)
         assert_refused(client.post(PATH, {"name": "deploy"}), 403, "forbidden", NO_ADMIN)
-    assert list(admin.all(PATH, "bot_users")) == [created]
+    assert list(admin.all(PATH, "bot_users")) == [new_bot]
 
 
 def test_the_fields_come_before_the_permission(admin: Client, member: Client) -> None:
-    created = admin.create(PATH, {"name": "deploy"})
+    new_bot = admin.create(PATH, {"name": "deploy"})
     assert_invalid(member.post(PATH, {"name": ""}), {"name": NEW_NAME})
-    assert_invalid(member.patch(uri(created), {"active": 1}), {"active": "must be true or false"})
+    assert_invalid(member.patch(uri(new_bot), {"active": 1}), {"active": "must be true or false"})
     assert_invalid(member.get(f"{PATH}?limit=0"), {"limit": "must be a whole number from 1 to 100"})
 
 
 def test_nobody_can_make_an_admin_of_a_bot_over_http(admin: Client) -> None:
     rule = "is not accepted here; accepted: description, metadata, name, active"
     assert_invalid(admin.post(PATH, {"name": "deploy", "admin": True}), {"admin": rule})
-    created = admin.create(PATH, {"name": "deploy"})
-    assert_invalid(admin.patch(uri(created), {"admin": True}), {"admin": rule})
-    answer = acting(admin, created).post("/api_keys", {"owner_id": admin.user})
+    new_bot = admin.create(PATH, {"name": "deploy"})
+    assert_invalid(admin.patch(uri(new_bot), {"admin": True}), {"admin": rule})
+    answer = client_of(admin, new_bot).post("/api_keys", {"owner_id": admin.user})
     details = {"owner_id": "must be absent or your own id"}
     assert_refused(answer, 403, "forbidden", "Only an admin may set another owner_id.", details)
 
 
 def test_a_bot_that_the_operator_made_an_admin_stays_one_and_is_not_shown_as_one(admin: Client) -> None:
-    made = operated(admin, "ops", admin=True)
-    assert "admin" not in made
-    bot = acting(admin, made)
-    assert admin.patch(uri(made), {"name": "chief", "description": "d"}).status == 200
-    assert bot.get(uri(made)).json == {**made, "name": "chief", "description": "d"}
-    assert acting(bot, made).create(PATH, {"name": "other"})["name"] == "other"
+    operator_bot = create_operator_bot(admin, "ops", admin=True)
+    assert "admin" not in operator_bot
+    bot = client_of(admin, operator_bot)
+    assert admin.patch(uri(operator_bot), {"name": "chief", "description": "d"}).status == 200
+    assert bot.get(uri(operator_bot)).json == {**operator_bot, "name": "chief", "description": "d"}
+    assert client_of(bot, operator_bot).create(PATH, {"name": "other"})["name"] == "other"
 
 
 def test_the_operator_makes_bots_in_the_same_names(admin: Client) -> None:
-    made = operated(admin, "ops")
-    assert made["active"] is True
+    operator_bot = create_operator_bot(admin, "ops")
+    assert operator_bot["active"] is True
     assert_taken(admin.post(PATH, {"name": "ops"}))
     with pytest.raises(SystemExit, match=f"^The account {admin.account} already has a user or bot with this name.$"):
         entrance.main(["bots", "add", admin.account, "ops"])
-    assert admin.patch(uri(made), {"name": "deploy"}).json == {**made, "name": "deploy"}
-    assert operated(admin, "ops")["name"] == "ops"
+    assert admin.patch(uri(operator_bot), {"name": "deploy"}).json == {**operator_bot, "name": "deploy"}
+    assert create_operator_bot(admin, "ops")["name"] == "ops"
 
 
 def test_the_operator_sees_the_bots_that_admins_made(admin: Client, capsys: pytest.CaptureFixture[str]) -> None:
-    created, made = admin.create(PATH, {"name": "deploy"}), operated(admin, "ops", admin=True)
+    new_bot, operator_bot = admin.create(PATH, {"name": "deploy"}), create_operator_bot(admin, "ops", admin=True)
     entrance.main(["accounts", "list"])
-    listed = capsys.readouterr().out
-    assert f"  {created['id']} deploy\n  {made['id']} ops (admin)\n" in listed
+    output = capsys.readouterr().out
+    assert f"  {new_bot['id']} deploy\n  {operator_bot['id']} ops (admin)\n" in output
 
 
 # The keys of a bot work while it is active.
 
 
 def test_the_keys_of_a_bot_stop_working_while_it_is_inactive(admin: Client) -> None:
-    created = admin.create(PATH, {"name": "deploy"})
-    bot = acting(admin, created)
+    new_bot = admin.create(PATH, {"name": "deploy"})
+    bot = client_of(admin, new_bot)
     assert bot.get("/tunnels").status == 200
     for active, status in ((False, 401), (True, 200), (False, 401)):
-        assert admin.patch(uri(created), {"active": active}).json["active"] is active
+        assert admin.patch(uri(new_bot), {"active": active}).json["active"] is active
         assert bot.get("/tunnels").status == status
     answer = bot.get("/tunnels")
     assert_refused(answer, 401, "unauthenticated", NO_BOT)
@@ -240,28 +240,28 @@ def test_the_keys_of_a_bot_stop_working_while_it_is_inactive(admin: Client) -> N
 
 
 def test_the_keys_of_a_deleted_bot_never_work_again(admin: Client) -> None:
-    created = admin.create(PATH, {"name": "deploy"})
-    bot = acting(admin, created)
-    assert admin.delete(uri(created)).status == 204
+    new_bot = admin.create(PATH, {"name": "deploy"})
+    bot = client_of(admin, new_bot)
+    assert admin.delete(uri(new_bot)).status == 204
     assert_refused(bot.get("/tunnels"), 401, "unauthenticated", NO_BOT)
-    assert admin.create(PATH, {"name": "deploy"})["id"] != created["id"]
+    assert admin.create(PATH, {"name": "deploy"})["id"] != new_bot["id"]
     assert_refused(bot.get("/tunnels"), 401, "unauthenticated", NO_BOT)
 
 
 def test_a_key_may_be_issued_to_an_inactive_bot_and_works_once_it_is_active(admin: Client) -> None:
-    created = admin.create(PATH, {"name": "deploy", "active": False})
-    bot = acting(admin, created)
+    new_bot = admin.create(PATH, {"name": "deploy", "active": False})
+    bot = client_of(admin, new_bot)
     assert_refused(bot.get("/tunnels"), 401, "unauthenticated", NO_BOT)
-    admin.patch(uri(created), {"active": True})
+    admin.patch(uri(new_bot), {"active": True})
     assert bot.get("/tunnels").status == 200
 
 
 def test_a_gateway_finds_the_ssh_credentials_of_a_bot_only_while_it_is_active(admin: Client) -> None:
-    created, key = admin.create(PATH, {"name": "deploy", "active": False}), public_key()
-    admin.create("/ssh_credentials", {"public_key": key, "owner_id": created["id"]})
+    new_bot, key = admin.create(PATH, {"name": "deploy", "active": False}), public_key()
+    admin.create("/ssh_credentials", {"public_key": key, "owner_id": new_bot["id"]})
     assert find_by_fingerprint(public_keys.fingerprint(key)) is None
     for active in (True, False, True):
-        admin.patch(uri(created), {"active": active})
+        admin.patch(uri(new_bot), {"active": active})
         assert bool(find_by_fingerprint(public_keys.fingerprint(key))) is active
-    admin.delete(uri(created))
+    admin.delete(uri(new_bot))
     assert find_by_fingerprint(public_keys.fingerprint(key)) is None

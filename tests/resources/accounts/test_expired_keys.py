@@ -15,8 +15,8 @@ KEYS, BOTS, DAY = "/api_keys", "/bot_users", 24 * 60 * 60
 
 def record(scope: str, id: str) -> dict[str, Any]:
     key = {"scope": {"S": scope}, "id": {"S": id}}
-    found: dict[str, Any] = aws.client("dynamodb").get_item(TableName="tunnel-edge", Key=key)["Item"]
-    return found
+    record: dict[str, Any] = aws.client("dynamodb").get_item(TableName="tunnel-edge", Key=key)["Item"]
+    return record
 
 
 def records(client: Client, key: str) -> list[dict[str, Any]]:
@@ -27,7 +27,7 @@ def records(client: Client, key: str) -> list[dict[str, Any]]:
 
 
 def expiries(client: Client, key: str) -> list[int | None]:
-    return [int(it["expires"]["N"]) if "expires" in it else None for it in records(client, key)]
+    return [int(record["expires"]["N"]) if "expires" in record else None for record in records(client, key)]
 
 
 def in_an_hour() -> tuple[str, int]:
@@ -37,25 +37,25 @@ def in_an_hour() -> tuple[str, int]:
 
 def test_all_records_of_a_key_with_an_end_expire(admin: Client) -> None:
     text, end = in_an_hour()
-    created = admin.create(KEYS, {"expires_at": text})
-    assert expiries(admin, created["id"]) == [end + DAY, end + DAY, end + 400 * DAY]
-    assert admin.patch(f"{KEYS}/{created['id']}", {"description": "x"}).status == 200
-    assert expiries(admin, created["id"]) == [end + DAY, end + DAY, end + 400 * DAY]
+    new_key = admin.create(KEYS, {"expires_at": text})
+    assert expiries(admin, new_key["id"]) == [end + DAY, end + DAY, end + 400 * DAY]
+    assert admin.patch(f"{KEYS}/{new_key['id']}", {"description": "x"}).status == 200
+    assert expiries(admin, new_key["id"]) == [end + DAY, end + DAY, end + 400 * DAY]
     endless = admin.create(KEYS, {})
     assert expiries(admin, endless["id"]) == [None, None, None]
 
 
 def test_a_key_disappears_a_day_after_its_end_without_an_event(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     text, end = in_an_hour()
-    created = admin.create(KEYS, {"expires_at": text})
-    address, shown = f"{KEYS}/{created['id']}", {**created, "token": None}
+    new_key = admin.create(KEYS, {"expires_at": text})
+    address, expected = f"{KEYS}/{new_key['id']}", {**new_key, "token": None}
     events = admin.get("/audit_events").json
     for now, status in ((end, 200), (end + DAY - 1, 200), (end + DAY, 404)):
         monkeypatch.setattr(clock, "seconds", lambda now=now: now)
-        refused = admin.with_token(created["token"]).get("/me")
-        assert_refused(refused, 401, "unauthenticated", UNKNOWN_TOKEN)
+        refusal = admin.with_token(new_key["token"]).get("/me")
+        assert_refused(refusal, 401, "unauthenticated", UNKNOWN_TOKEN)
         assert admin.get(address).status == status
-        assert (shown in admin.get(KEYS).json["keys"]) is (status == 200)
+        assert (expected in admin.get(KEYS).json["keys"]) is (status == 200)
     for answer in (admin.get(address), admin.patch(address, {}), admin.delete(address)):
         assert_not_found(answer, KEYS)
     assert admin.get("/audit_events").json == events
@@ -63,15 +63,15 @@ def test_a_key_disappears_a_day_after_its_end_without_an_event(admin: Client, mo
 
 def test_keys_of_before_get_an_expiry_by_migration(admin: Client, capsys: pytest.CaptureFixture[str]) -> None:
     text, end = in_an_hour()
-    created = admin.create(KEYS, {"expires_at": text})
-    for old in records(admin, created["id"]):
+    new_key = admin.create(KEYS, {"expires_at": text})
+    for old in records(admin, new_key["id"]):
         del old["expires"]
         aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=old)
-    shown = admin.get(f"{KEYS}/{created['id']}").json
+    body = admin.get(f"{KEYS}/{new_key['id']}").json
     operator.main(["migrate", "--apply"])
-    assert expiries(admin, created["id"]) == [end + DAY, end + DAY, end + 400 * DAY]
-    assert admin.get(f"{KEYS}/{created['id']}").json == shown
-    assert admin.with_token(created["token"]).get("/me").status == 200
+    assert expiries(admin, new_key["id"]) == [end + DAY, end + DAY, end + 400 * DAY]
+    assert admin.get(f"{KEYS}/{new_key['id']}").json == body
+    assert admin.with_token(new_key["token"]).get("/me").status == 200
     capsys.readouterr()
     operator.main(["migrate"])
     assert "API keys that expire" not in capsys.readouterr().out
@@ -82,8 +82,8 @@ def test_an_expired_key_does_not_protect_its_bot(admin: Client, monkeypatch: pyt
     bot = admin.create(BOTS, {"name": "deployer"})["id"]
     key = admin.create(KEYS, {"owner_id": bot, "expires_at": in_an_hour()[0]})["id"]
     assert admin.delete(f"{BOTS}/{bot}").status == 409
-    place = {"scope": {"S": f"{admin.account}#{KEYS}"}, "id": {"S": key}}
-    aws.client("dynamodb").delete_item(TableName="tunnel-edge", Key=place)  # as DynamoDB does after the expiry
+    item_key = {"scope": {"S": f"{admin.account}#{KEYS}"}, "id": {"S": key}}
+    aws.client("dynamodb").delete_item(TableName="tunnel-edge", Key=item_key)  # as DynamoDB does after the expiry
     other = admin.create(KEYS, {"owner_id": bot})["id"]
     assert admin.delete(f"{BOTS}/{bot}").status == 409
     assert admin.delete(f"{KEYS}/{other}").status == 204

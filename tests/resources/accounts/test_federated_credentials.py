@@ -17,16 +17,16 @@ def fields(admin: Client, **more: Any) -> dict[str, Any]:
 
 
 def test_a_credential_has_all_fields_and_their_defaults(admin: Client) -> None:
-    made = admin.create(PATH, fields(admin))
-    assert made == {
-        "id": made["id"],
-        "uri": made["uri"],
-        "created_at": made["created_at"],
+    credential = admin.create(PATH, fields(admin))
+    assert credential == {
+        "id": credential["id"],
+        "uri": credential["uri"],
+        "created_at": credential["created_at"],
         "created_by": f"ak_{admin.token[3:30]}",
         "description": "",
         "metadata": "",
         "issuer": GITHUB,
-        "audiences": [made["id"]],
+        "audiences": [credential["id"]],
         "claims": {"repository_id": "512345678"},
         "owner_id": admin.user,
         "owner_claim": "",
@@ -37,24 +37,24 @@ def test_a_credential_has_all_fields_and_their_defaults(admin: Client) -> None:
         "enabled": True,
         "sign_in": None,
     }
-    path = f"{PATH}/{made['id']}"
-    assert admin.get(path).json == made
-    assert admin.get(PATH).json["federated_credentials"] == [made]
+    path = f"{PATH}/{credential['id']}"
+    assert admin.get(path).json == credential
+    assert admin.get(PATH).json["federated_credentials"] == [credential]
     assert admin.delete(path).status == 204
     assert_not_found(admin.get(path), PATH)
 
 
 def test_null_is_the_default_of_a_new_credential(admin: Client) -> None:
     optional = ("audiences", "owner_claim", "provision", "max_lifetime", "single_use", "enabled", "sign_in")
-    made = admin.create(PATH, fields(admin, **dict.fromkeys(optional)))
+    credential = admin.create(PATH, fields(admin, **dict.fromkeys(optional)))
     plain = admin.create(PATH, fields(admin))
-    assert {name: made[name] for name in optional[1:]} == {name: plain[name] for name in optional[1:]}
-    assert made["audiences"] == [made["id"]]
+    assert {name: credential[name] for name in optional[1:]} == {name: plain[name] for name in optional[1:]}
+    assert credential["audiences"] == [credential["id"]]
 
 
 def test_a_change_sets_only_what_it_names(admin: Client) -> None:
-    made = admin.create(PATH, fields(admin, audiences=["app"]))
-    path = f"{PATH}/{made['id']}"
+    credential = admin.create(PATH, fields(admin, audiences=["app"]))
+    path = f"{PATH}/{credential['id']}"
     sets = {
         "audiences": ["app", "other"],
         "claims": {"repository_owner_id": ["1", "2"], "ref": "refs/tags/*"},
@@ -64,13 +64,17 @@ def test_a_change_sets_only_what_it_names(admin: Client) -> None:
         "enabled": False,
         "sign_in": {"client_id": "app", "client_secret": "", "scopes": ["openid", "email"]},
     }
-    changed = admin.patch(path, {**sets, "sign_in": {"client_id": "app"}})
-    assert (changed.status, changed.json) == (200, {**made, **sets})
-    assert admin.patch(path, dict.fromkeys((*sets, "provision"))).json == {**made, **sets}
-    assert admin.patch(path, {"sign_in": {}}).json == {**made, **sets, "sign_in": None}
-    known = "description, metadata, audiences, claims, provision, scopes, max_lifetime, single_use, enabled, sign_in"
+    answer = admin.patch(path, {**sets, "sign_in": {"client_id": "app"}})
+    assert (answer.status, answer.json) == (200, {**credential, **sets})
+    assert admin.patch(path, dict.fromkeys((*sets, "provision"))).json == {**credential, **sets}
+    assert admin.patch(path, {"sign_in": {}}).json == {**credential, **sets, "sign_in": None}
+    field_names = (
+        "description, metadata, audiences, claims, provision, scopes, max_lifetime, single_use, enabled, sign_in"
+    )
     for name in ("issuer", "owner_id", "owner_claim"):
-        assert_invalid(admin.patch(path, {name: made[name]}), {name: f"is not accepted here; accepted: {known}"})
+        assert_invalid(
+            admin.patch(path, {name: credential[name]}), {name: f"is not accepted here; accepted: {field_names}"}
+        )
 
 
 TENANT = "must contain repository_id or repository_owner_id, with patterns that do not contain '*'"
@@ -110,20 +114,20 @@ def test_fields_that_break_a_rule_are_named(admin: Client, more: dict[str, Any],
 def test_values_beyond_a_bound_are_rejected(admin: Client, more: dict[str, Any]) -> None:
     answer = admin.post(PATH, fields(admin, **more))
     assert (answer.status, [*answer.json["details"]]) == (400, [*more, "operation_id"])
-    made = admin.create(PATH, fields(admin))
-    answer = admin.patch(f"{PATH}/{made['id']}", more)
+    credential = admin.create(PATH, fields(admin))
+    answer = admin.patch(f"{PATH}/{credential['id']}", more)
     assert (answer.status, [*answer.json["details"]]) == (400, [*more, "operation_id"])
 
 
 def test_a_change_cannot_remove_what_the_issuer_or_the_sign_in_requires(admin: Client) -> None:
-    made = admin.create(PATH, fields(admin, audiences=["app"], sign_in={"client_id": "app"}))
-    path = f"{PATH}/{made['id']}"
+    credential = admin.create(PATH, fields(admin, audiences=["app"], sign_in={"client_id": "app"}))
+    path = f"{PATH}/{credential['id']}"
     assert_invalid(admin.patch(path, {"claims": {"ref": "refs/heads/main"}}), {"claims": TENANT})
     assert_invalid(
         admin.patch(path, {"audiences": ["b"]}), {"sign_in.client_id": "must be one of the values of 'audiences'"}
     )
     assert_invalid(admin.patch(path, {"provision": True}), {"provision": "must be false unless owner_claim is set"})
-    assert admin.get(path).json == made
+    assert admin.get(path).json == credential
 
 
 def test_another_issuer_than_those_of_the_operator_is_rejected(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,22 +149,22 @@ def test_an_owner_is_a_user_or_bot_of_the_account(admin: Client, stranger: Clien
 
 
 def test_only_admins_may_see_and_only_the_scope_for_all_may_change(admin: Client) -> None:
-    made = admin.create(PATH, fields(admin))
-    path = f"{PATH}/{made['id']}"
+    credential = admin.create(PATH, fields(admin))
+    path = f"{PATH}/{credential['id']}"
     bot = admin.create("/bot_users", {"name": "deployer"})["id"]
     member = admin.with_token(admin.create("/api_keys", {"owner_id": bot})["token"])
     writer = admin.with_token(admin.create("/api_keys", {"scopes": ["federated_credentials:write"]})["token"])
     reader = admin.with_token(admin.create("/api_keys", {"scopes": ["*:read"]})["token"])
     changes = (("POST", PATH, fields(admin)), ("PATCH", path, {"enabled": False}), ("DELETE", path, None))
-    for method, at, body in (("GET", PATH, None), ("GET", path, None), *changes):
-        answer = member.send(method, at, body)
+    for method, address, body in (("GET", PATH, None), ("GET", path, None), *changes):
+        answer = member.send(method, address, body)
         assert_refused(answer, 403, "forbidden", "Only an admin may see and change federated credentials.")
-    for method, at, body in changes:
-        assert_refused(writer.send(method, at, body), 403, "forbidden", "This API key lacks the scope *.")
+    for method, address, body in changes:
+        assert_refused(writer.send(method, address, body), 403, "forbidden", "This API key lacks the scope *.")
         lacking = "create" if method == "POST" else "write"
         msg = f"This API key lacks the scope federated_credentials:{lacking}."
-        assert_refused(reader.send(method, at, body), 403, "forbidden", msg)
-    assert reader.get(path).json == made
+        assert_refused(reader.send(method, address, body), 403, "forbidden", msg)
+    assert reader.get(path).json == credential
 
 
 def test_earlier_formats_of_records_have_none(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,24 +22,24 @@ def counted_anew() -> Iterator[None]:
 
 def test_a_key_can_have_a_lower_limit_than_its_account(admin: Client) -> None:
     commands.main(["accounts", "limits", admin.account, "--requests-per-second", "50", "--burst", "60"])
-    made = admin.create(KEYS, {"limits": {"requests_per_second": 1}})
-    assert made["limits"] == {"requests_per_second": 1, "burst": 1}
-    one = admin.with_token(made["token"])
-    assert one.get(KEYS).status == 200
-    assert_refused(one.get("/backends/weighted"), 429, "rate_limited", "This API key sends too many requests.")
+    key = admin.create(KEYS, {"limits": {"requests_per_second": 1}})
+    assert key["limits"] == {"requests_per_second": 1, "burst": 1}
+    client = admin.with_token(key["token"])
+    assert client.get(KEYS).status == 200
+    assert_refused(client.get("/backends/weighted"), 429, "rate_limited", "This API key sends too many requests.")
     assert "limits" not in admin.create(KEYS, {})
     above = admin.post(KEYS, {"limits": {"requests_per_second": 51, "burst": 61}})
     rule = "must be at most {}, the limit of the account"
     assert_invalid(above, {"limits.requests_per_second": rule.format(50), "limits.burst": rule.format(60)})
-    refused: list[Any] = [{}, {"requests_per_second": 0}, {"requests_per_second": 1, "burst": 0}, []]
-    for wrong in refused:
+    bad_limits: list[Any] = [{}, {"requests_per_second": 0}, {"requests_per_second": 1, "burst": 0}, []]
+    for wrong in bad_limits:
         assert admin.post(KEYS, {"limits": wrong}).status == 400
 
 
 def test_a_limited_key_makes_only_keys_that_are_limited_too(admin: Client) -> None:
-    own = {"requests_per_second": 5, "burst": 8}
-    limited = admin.with_token(admin.create(KEYS, {"limits": own})["token"])
-    assert limited.create(KEYS, {})["limits"] == own
-    refused = limited.post(KEYS, {"limits": {"requests_per_second": 6}})
-    assert (refused.status, refused.json["error_code"]) == (403, "forbidden")
-    assert refused.json["details"]["limits.requests_per_second"] == "must be at most 5, the limit of your own key"
+    limits = {"requests_per_second": 5, "burst": 8}
+    limited = admin.with_token(admin.create(KEYS, {"limits": limits})["token"])
+    assert limited.create(KEYS, {})["limits"] == limits
+    refusal = limited.post(KEYS, {"limits": {"requests_per_second": 6}})
+    assert (refusal.status, refusal.json["error_code"]) == (403, "forbidden")
+    assert refusal.json["details"]["limits.requests_per_second"] == "must be at most 5, the limit of your own key"

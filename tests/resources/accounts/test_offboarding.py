@@ -6,7 +6,16 @@ import pytest
 
 from chalicelib import clock, ids
 from chalicelib.operator import keys, owners
-from tests.model.offboarding.trees import AUTHORITIES, CERTIFICATES, KEYS, child, key_of, later, offboard, signing
+from tests.model.offboarding.trees import (
+    AUTHORITIES,
+    CERTIFICATES,
+    KEYS,
+    advance_clock,
+    build_request,
+    child,
+    key_of,
+    offboard,
+)
 from tests.refusals import UNKNOWN_TOKEN, assert_not_found, assert_refused
 from tests.samples import public_key
 from tests.transports import Answer, Client
@@ -33,23 +42,23 @@ def second(admin: Client) -> Client:
     return Client(admin.transport, token, account=admin.account, user=owner.id)
 
 
-def report(wait: int = 16, **ended: Any) -> dict[str, Any]:
-    return {**DONE, "complete": False, "retry_after": wait, **ended}
+def report(wait: int = 16, **counts: Any) -> dict[str, Any]:
+    return {**DONE, "complete": False, "retry_after": wait, **counts}
 
 
-def about(told: dict[str, Any], expected: dict[str, Any]) -> bool:
+def about(actual: dict[str, Any], expected: dict[str, Any]) -> bool:
     """Return whether a report is as expected, except that a second or two may have passed."""
-    waits = told["retry_after"], expected["retry_after"]
-    return {**told, "retry_after": 0} == {**expected, "retry_after": 0} and 0 <= waits[1] - waits[0] <= 3
+    waits = actual["retry_after"], expected["retry_after"]
+    return {**actual, "retry_after": 0} == {**expected, "retry_after": 0} and 0 <= waits[1] - waits[0] <= 3
 
 
 def assert_unknown(answer: Answer) -> None:
     assert_refused(answer, 401, "unauthenticated", UNKNOWN_TOKEN)
 
 
-def revoked(admin: Client, authority: str) -> set[str]:
-    listed = admin.get(f"{AUTHORITIES}/{authority}/revocations").json["revocations"]
-    return {each["ssh_user_certificate_id"] for each in listed}
+def list_revoked(admin: Client, authority: str) -> set[str]:
+    revocations = admin.get(f"{AUTHORITIES}/{authority}/revocations").json["revocations"]
+    return {revocation["ssh_user_certificate_id"] for revocation in revocations}
 
 
 def test_a_key_ends_with_its_tree(
@@ -57,41 +66,43 @@ def test_a_key_ends_with_its_tree(
 ) -> None:
     bot = admin.create(BOTS, {"name": "bot"})["id"]
     root = child(second)
-    made = child(root)
-    bots = child(made, owner_id=bot)
+    child_client = child(root)
+    bots = child(child_client, owner_id=bot)
     grandchild = child(bots)
-    credential = made.create(CREDENTIALS, {"public_key": public_key()})["id"]
-    signed = {client.create(CERTIFICATES, signing(authority))["id"] for client in (root, made, bots, grandchild)}
-    host = grandchild.create(HOSTS, signing(authority))["id"]
-    others = child(second)
-    kept = others.create(CERTIFICATES, signing(authority))["id"]
+    credential = child_client.create(CREDENTIALS, {"public_key": public_key()})["id"]
+    certificate_ids = {
+        client.create(CERTIFICATES, build_request(authority))["id"] for client in (root, child_client, bots, grandchild)
+    }
+    host = grandchild.create(HOSTS, build_request(authority))["id"]
+    other_client = child(second)
+    other_certificate = other_client.create(CERTIFICATES, build_request(authority))["id"]
 
     first = offboard(admin, f"{KEYS}/{key_of(root)}")
     on_host = [{"id": host, "owner_id": bot}]
     assert about(first, report(keys=3, ssh_credentials=1, certificates=4, kept=on_host)), first
-    for client in (root, made, bots, grandchild):
+    for client in (root, child_client, bots, grandchild):
         assert_unknown(client.get("/me"))
-    assert revoked(admin, authority) == signed
-    assert admin.get(f"{CERTIFICATES}/{min(signed)}").status == 200
+    assert list_revoked(admin, authority) == certificate_ids
+    assert admin.get(f"{CERTIFICATES}/{min(certificate_ids)}").status == 200
     assert_not_found(admin.get(f"{CREDENTIALS}/{credential}"), CREDENTIALS)
-    assert others.get("/me").status == second.get("/me").status == 200
+    assert other_client.get("/me").status == second.get("/me").status == 200
     assert admin.get(f"{KEYS}/{key_of(root)}").status == 200  # until it is complete
 
     again = offboard(admin, f"{KEYS}/{key_of(root)}")
     assert about(again, report(kept=on_host)), again
-    later(monkeypatch)
+    advance_clock(monkeypatch)
     assert offboard(admin, f"{KEYS}/{key_of(root)}") == {**DONE, "keys": 1, "kept": on_host}
     assert_not_found(admin.post(f"{KEYS}/{key_of(root)}/offboard", {}), KEYS)
-    assert others.get("/me").status == 200
-    assert revoked(admin, authority) == signed
-    assert kept not in signed
+    assert other_client.get("/me").status == 200
+    assert list_revoked(admin, authority) == certificate_ids
+    assert other_certificate not in certificate_ids
 
 
 def test_each_end_is_an_event_of_the_caller(admin: Client, authority: str) -> None:
     root = child(admin)
-    made = child(root)
-    certificate = made.create(CERTIFICATES, signing(authority))["id"]
-    credential = made.create(CREDENTIALS, {"public_key": public_key()})["id"]
+    child_client = child(root)
+    certificate = child_client.create(CERTIFICATES, build_request(authority))["id"]
+    credential = child_client.create(CREDENTIALS, {"public_key": public_key()})["id"]
     offboard(admin, f"{KEYS}/{key_of(root)}")
     events = admin.get(f"/audit_events?actor_id={key_of(admin)}&limit=4").json["audit_events"]
     revocation = admin.get(f"{AUTHORITIES}/{authority}/revocations").json["revocations"][0]
@@ -100,7 +111,7 @@ def test_each_end_is_an_event_of_the_caller(admin: Client, authority: str) -> No
         ("api_key.update", key_of(root)),
         ("ssh_revocation.create", revocation["id"]),
         ("ssh_credential.delete", credential),
-        ("api_key.delete", key_of(made)),
+        ("api_key.delete", key_of(child_client)),
     ]
     assert events[-1]["details"] == {"before": {}, "after": {"offboarded": "true"}}
     assert {event["actor"]["owner_id"] for event in events} == {admin.user}
@@ -113,27 +124,29 @@ def test_a_user_ends_with_everything_that_is_theirs(
     path, bot = f"{USERS}/{second.user}", admin.create(BOTS, {"name": "bot"})["id"]
     bots = child(second, owner_id=bot)
     by_others = admin.create(CREDENTIALS, {"public_key": public_key(), "owner_id": second.user})["id"]
-    theirs = second.with_token(admin.create(KEYS, {"owner_id": second.user})["token"])
-    gone = child(second)
-    signed = {client.create(CERTIFICATES, signing(authority))["id"] for client in (second, theirs, gone)}
-    assert admin.delete(f"{KEYS}/{key_of(gone)}").status == 204
+    other_client = second.with_token(admin.create(KEYS, {"owner_id": second.user})["token"])
+    child_client = child(second)
+    certificate_ids = {
+        client.create(CERTIFICATES, build_request(authority))["id"] for client in (second, other_client, child_client)
+    }
+    assert admin.delete(f"{KEYS}/{key_of(child_client)}").status == 204
     fields = {"issuer": GITHUB, "claims": {"repository_id": "1"}, "scopes": ["edges:write"]}
     federated = admin.create(FEDERATED, {**fields, "owner_id": second.user})["id"]
     of_bot = second.create(FEDERATED, {**fields, "owner_id": bot})["id"]
 
-    ended = {"keys": 2, "ssh_credentials": 1, "certificates": 3, "federated_credentials": 1}
-    kept = [{"id": key_of(bots), "owner_id": bot}, {"id": of_bot, "owner_id": bot}]
+    counts = {"keys": 2, "ssh_credentials": 1, "certificates": 3, "federated_credentials": 1}
+    remaining_keys = [{"id": key_of(bots), "owner_id": bot}, {"id": of_bot, "owner_id": bot}]
     first = offboard(admin, path)
-    assert about(first, report(**ended, kept=kept)), first
+    assert about(first, report(**counts, kept=remaining_keys)), first
     assert admin.get(path).json["active"] is False
-    for client in (second, theirs):
+    for client in (second, other_client):
         assert_unknown(client.get("/me"))
-    assert revoked(admin, authority) == signed
+    assert list_revoked(admin, authority) == certificate_ids
     assert_not_found(admin.get(f"{CREDENTIALS}/{by_others}"), CREDENTIALS)
     assert [admin.get(f"{FEDERATED}/{id}").json["enabled"] for id in (federated, of_bot)] == [False, True]
     assert bots.get("/me").status == 200
-    later(monkeypatch)
-    assert offboard(admin, path) == offboard(admin, path) == {**DONE, "kept": kept}
+    advance_clock(monkeypatch)
+    assert offboard(admin, path) == offboard(admin, path) == {**DONE, "kept": remaining_keys}
     assert offboard(admin, path, others="end")["keys"] == 1
     assert_unknown(bots.get("/me"))
     assert admin.get(f"{FEDERATED}/{of_bot}").json["enabled"] is False
@@ -141,16 +154,18 @@ def test_a_user_ends_with_everything_that_is_theirs(
 
 def test_certificates_can_be_kept(admin: Client, authority: str, monkeypatch: pytest.MonkeyPatch) -> None:
     root = child(admin)
-    signed = root.create(CERTIFICATES, signing(authority))["id"]
-    ended = root.create(CERTIFICATES, signing(authority, valid_until=clock.rfc3339(clock.at(clock.seconds() + 1))))
-    later(monkeypatch, 2)
-    kept = [{"id": signed, "owner_id": admin.user}]
-    assert offboard(admin, f"{KEYS}/{key_of(root)}", certificates="keep")["kept"] == kept
-    later(monkeypatch)
-    done = offboard(admin, f"{KEYS}/{key_of(root)}", certificates="keep")
-    assert done == {**DONE, "keys": 1, "kept": kept}
-    assert revoked(admin, authority) == set()
-    assert ended["id"] not in [each["id"] for each in done["kept"]]
+    certificate_id = root.create(CERTIFICATES, build_request(authority))["id"]
+    short_certificate = root.create(
+        CERTIFICATES, build_request(authority, valid_until=clock.rfc3339(clock.at(clock.seconds() + 1)))
+    )
+    advance_clock(monkeypatch, 2)
+    remaining_certificates = [{"id": certificate_id, "owner_id": admin.user}]
+    assert offboard(admin, f"{KEYS}/{key_of(root)}", certificates="keep")["kept"] == remaining_certificates
+    advance_clock(monkeypatch)
+    outcome = offboard(admin, f"{KEYS}/{key_of(root)}", certificates="keep")
+    assert outcome == {**DONE, "keys": 1, "kept": remaining_certificates}
+    assert list_revoked(admin, authority) == set()
+    assert short_certificate["id"] not in [entry["id"] for entry in outcome["kept"]]
 
 
 def test_a_federated_credential_ends_with_the_keys_that_name_it(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +174,7 @@ def test_a_federated_credential_ends_with_the_keys_that_name_it(admin: Client, m
     first = offboard(admin, path)
     assert about(first, report()), first
     assert admin.get(path).json["enabled"] is False
-    later(monkeypatch)
+    advance_clock(monkeypatch)
     assert offboard(admin, path) == DONE
     assert admin.patch(path, {"enabled": True}).json["enabled"] is True
     assert offboard(admin, path)["complete"] is False  # it is closed anew
@@ -171,7 +186,7 @@ def test_a_user_who_is_enabled_again_is_closed_again(
 ) -> None:
     path = f"{USERS}/{member.user}"
     offboard(admin, path)
-    later(monkeypatch)
+    advance_clock(monkeypatch)
     assert offboard(admin, path)["complete"] is True
     assert admin.patch(path, {"active": True}).json["active"] is True
     assert admin.patch(path, {"active": False}).json["active"] is False
@@ -206,6 +221,6 @@ def test_who_may_offboard(admin: Client, member: Client, stranger: Client) -> No
 
 def test_an_owner_offboards_a_key_that_is_not_used_any_more(admin: Client, member: Client) -> None:
     root = child(member)
-    made = child(root)
+    child_client = child(root)
     assert offboard(member, f"{KEYS}/{key_of(root)}")["keys"] == 1
-    assert_unknown(made.get("/me"))
+    assert_unknown(child_client.get("/me"))

@@ -11,8 +11,8 @@ GOOGLE = "https://accounts.google.com"
 
 
 def fields(admin: Client, **more: Any) -> dict[str, Any]:
-    own = {"issuer": GOOGLE, "claims": {"hd": "example.com"}, "scopes": ["edges:read"], "audiences": ["app"]}
-    return {**own, "owner_id": admin.user, **more}
+    defaults = {"issuer": GOOGLE, "claims": {"hd": "example.com"}, "scopes": ["edges:read"], "audiences": ["app"]}
+    return {**defaults, "owner_id": admin.user, **more}
 
 
 def test_anyone_reads_the_parameters(admin: Client) -> None:
@@ -38,8 +38,8 @@ def test_what_nobody_can_sign_in_with_is_not_there(admin: Client) -> None:
     nobody = admin.with_token("").with_version("")
     unset = admin.create(PATH, fields(admin))["id"]
     disabled = admin.create(PATH, fields(admin, sign_in={"client_id": "app"}, enabled=False))["id"]
-    changed = admin.create(PATH, fields(admin, sign_in={"client_id": "app"}))["id"]
-    assert nobody.get(f"{PATH}/{changed}/sign_in").status == 200
-    assert admin.patch(f"{PATH}/{changed}", {"sign_in": {}}).json["sign_in"] is None
-    for id in (unset, disabled, changed, ids.new("fcred"), ids.new("ak"), "a"):
+    credential_id = admin.create(PATH, fields(admin, sign_in={"client_id": "app"}))["id"]
+    assert nobody.get(f"{PATH}/{credential_id}/sign_in").status == 200
+    assert admin.patch(f"{PATH}/{credential_id}", {"sign_in": {}}).json["sign_in"] is None
+    for id in (unset, disabled, credential_id, ids.new("fcred"), ids.new("ak"), "a"):
         assert_not_found(nobody.get(f"{PATH}/{id}/sign_in"), PATH)

@@ -38,7 +38,7 @@ def me(client: Client) -> Any:
 
 
 def test_every_key_sees_who_the_users_of_its_account_are(admin: Client, member: Client) -> None:
-    shown = {
+    entry = {
         "id": admin.user,
         "uri": f"http://localhost{of(admin)}",
         "created_at": ids.time_of(admin.user),
@@ -47,10 +47,20 @@ def test_every_key_sees_who_the_users_of_its_account_are(admin: Client, member: 
         "active": True,
     }
     for client in (admin, member):
-        assert client.get(of(admin)).json == shown
-    other = {**shown, "id": member.user, "uri": f"http://localhost{of(member)}", "name": "member", "role": "member"}
+        assert client.get(of(admin)).json == entry
+    other = {
+        **entry,
+        "id": member.user,
+        "uri": f"http://localhost{of(member)}",
+        "name": "member",
+        "role": "member",
+    }
     other["created_at"] = ids.time_of(member.user)
-    assert member.get(PATH).json == {"users": [other, shown], "uri": f"http://localhost{PATH}", "next_page_uri": None}
+    assert member.get(PATH).json == {
+        "users": [other, entry],
+        "uri": f"http://localhost{PATH}",
+        "next_page_uri": None,
+    }
 
 
 def test_an_admin_switches_a_user_off_and_on_with_all_their_keys(admin: Client, member: Client) -> None:
@@ -88,14 +98,14 @@ def test_a_member_switches_nobody_themselves_included(admin: Client, member: Cli
 def test_only_the_operator_switches_off_the_last_active_admin(admin: Client, member: Client) -> None:
     assert_refused(admin.patch(of(admin), {"active": False}), 409, "conflict", LAST)
     other = second(admin)
-    gone = f"{PATH}/{me(other)['owner']['id']}"
-    assert admin.patch(gone, {"active": False}).status == 200
+    user_path = f"{PATH}/{me(other)['owner']['id']}"
+    assert admin.patch(user_path, {"active": False}).status == 200
     assert_refused(admin.patch(of(admin), {"active": False}), 409, "conflict", LAST)
     assert (admin.get(of(admin)).json["active"], admin.get(KEYS).status) == (True, 200)
-    assert admin.patch(gone, {"active": True}).status == 200
+    assert admin.patch(user_path, {"active": True}).status == 200
     assert admin.patch(of(admin), {"active": False}).status == 200
-    assert_refused(other.patch(gone, {"active": False}), 409, "conflict", LAST)
-    owners.switch_owner(admin.account, gone.removeprefix(f"{PATH}/"), "off")
+    assert_refused(other.patch(user_path, {"active": False}), 409, "conflict", LAST)
+    owners.switch_owner(admin.account, user_path.removeprefix(f"{PATH}/"), "off")
     assert other.get(KEYS).status == 401
 
 
@@ -113,13 +123,13 @@ def test_a_bot_that_is_the_last_active_admin_is_neither_switched_off_nor_deleted
 
 def test_an_admin_who_is_switched_off_meanwhile_is_not_the_one_who_stays(admin: Client) -> None:
     other = second(admin)
-    theirs = f"{PATH}/{me(other)['owner']['id']}"
+    other_path = f"{PATH}/{me(other)['owner']['id']}"
 
     def overtake() -> None:
         assert admin.patch(of(admin), {"active": False}).status == 200
 
     with before_transaction(1, overtake):
-        assert_refused(other.patch(theirs, {"active": False}), 409, "conflict", LAST)
+        assert_refused(other.patch(other_path, {"active": False}), 409, "conflict", LAST)
     assert (admin.get(KEYS).status, other.get(KEYS).status) == (401, 200)
 
 
@@ -148,9 +158,9 @@ def test_every_key_is_told_who_it_is(admin: Client, scopes: list[str] | None) ->
         "names": {"held": 0, "cooldown": 0, "allowed": 1000},
         "limits": {"account": None, "key": None, "certificates": None, "events": None},
     }
-    with calls() as made:
+    with calls() as operations:
         assert bearer.get("/me").status == 200
-    assert made == ["GetItem", "GetItem", "GetItem"]  # who calls, their name, and the count of names
+    assert operations == ["GetItem", "GetItem", "GetItem"]  # who calls, their name, and the count of names
     assert_refused(admin.with_token(f"{key['token'][:-1]}_").get("/me"), 401, "unauthenticated", NO_TOKEN_OF_OURS)
 
 
@@ -159,9 +169,9 @@ LAST_ONE = "This is the account's last active admin. Only the operator can switc
 
 
 def test_an_admin_creates_a_member_and_deletes_it(admin: Client, member: Client) -> None:
-    made = admin.post(PATH, {"name": "zoe"})
-    id = made.json["id"]
-    assert (made.status, made.json) == (
+    creation = admin.post(PATH, {"name": "zoe"})
+    id = creation.json["id"]
+    assert (creation.status, creation.json) == (
         201,
         {
             "id": id,
@@ -172,7 +182,7 @@ def test_an_admin_creates_a_member_and_deletes_it(admin: Client, member: Client)
             "active": True,
         },
     )
-    assert admin.get(f"{PATH}/{id}").json == made.json
+    assert admin.get(f"{PATH}/{id}").json == creation.json
     key = admin.create(KEYS, {"owner_id": id})
     zoe = admin.with_token(key["token"])
     assert me(zoe)["owner"] == {"id": id, "name": "zoe", "role": "member"}
@@ -208,8 +218,8 @@ def test_a_user_without_keys_is_deleted_unless_it_is_the_last_admin(admin: Clien
     assert admin.patch(f"{PATH}/{bare}", {"active": False}).status == 200
     assert admin.patch(f"{PATH}/{bare}", {"active": True}).status == 200
     limited = admin.create(KEYS, {"owner_id": admin.user, "scopes": ["users:read"]})
-    refused = admin.with_token(limited["token"]).delete(f"{PATH}/{bare}")
-    assert_refused(refused, 403, "forbidden", "This API key lacks the scope users:write.")
+    refusal = admin.with_token(limited["token"]).delete(f"{PATH}/{bare}")
+    assert_refused(refusal, 403, "forbidden", "This API key lacks the scope users:write.")
     assert admin.delete(f"{PATH}/{bare}").status == 204
     assert_refused(admin.patch(of(admin), {"active": False}), 409, "conflict", LAST_ONE)
     assert admin.delete(of(admin)).status == 409

@@ -27,33 +27,33 @@ from tests.samples import Collection, each_editable_kind
 from tests.transports import Client, key_in
 
 
-def told(client: Client) -> list[tuple[str, str]]:
+def list_actions(client: Client) -> list[tuple[str, str]]:
     """Return the action and resource of each event, the oldest first."""
     return [(event["action"], event["resource_id"]) for event in page(client)][::-1]
 
 
 @each_editable_kind
 def test_each_change_of_a_resource_makes_one_event(admin: Client, resource: EditableResource) -> None:
-    mine = Collection.of(admin, resource)
-    body, noun = mine.body(), resource.kind.noun
-    before = len(told(admin))
-    created = admin.post(mine.path, body)
-    id = created.json["id"]
-    address = f"{mine.path}/{id}"
-    changed = admin.patch(address, {"description": "changed"})
-    assert changed.status == 200, changed.text
+    collection = Collection.of(admin, resource)
+    body, noun = collection.body(), resource.kind.noun
+    before = len(list_actions(admin))
+    creation = admin.post(collection.path, body)
+    id = creation.json["id"]
+    address = f"{collection.path}/{id}"
+    patch_answer = admin.patch(address, {"description": "changed"})
+    assert patch_answer.status == 200, patch_answer.text
     assert admin.patch(address, {"description": "changed"}).status == 200  # changes nothing
     assert admin.patch(address, {"colour": "red"}).status == 400
     assert admin.delete(address).status == 204
     assert admin.delete(address).status == 404
     assert admin.patch(address, {"description": "new"}).status == 404
-    news = told(admin)[before:]
-    left = [(f"{noun}.update", id)] if noun == "https_edge" and created.json["hostports"] else []
-    revoked = [it for it in news if it[0] == "ssh_revocation.create"]
-    assert len(revoked) == (noun in ("ssh_user_certificate", "ssh_host_certificate"))
-    assert [it for it in news if it not in revoked] == [
+    news = list_actions(admin)[before:]
+    edge_updates = [(f"{noun}.update", id)] if noun == "https_edge" and creation.json["hostports"] else []
+    revocations = [entry for entry in news if entry[0] == "ssh_revocation.create"]
+    assert len(revocations) == (noun in ("ssh_user_certificate", "ssh_host_certificate"))
+    assert [entry for entry in news if entry not in revocations] == [
         *((f"{noun}.create", id), (f"{noun}.update", id)),
-        *left,
+        *edge_updates,
         (f"{noun}.delete", id),
     ]
     create, update = page(admin, f"resource_id={id}")[::-1][:2]
@@ -63,40 +63,40 @@ def test_each_change_of_a_resource_makes_one_event(admin: Client, resource: Edit
         "created_at": create["created_at"],
         "action": f"{noun}.create",
         "resource_id": id,
-        "resource_uri": created.json["uri"],
+        "resource_uri": creation.json["uri"],
         "actor": {"type": "api_key", "key_id": create["actor"]["key_id"], "owner_id": admin.user, "name": "admin"},
-        "operation_id": created.headers["operation-id"],
+        "operation_id": creation.headers["operation-id"],
         "source_ip": create["source_ip"],
         "revision": 1,
         "changed": [],
         "details": create["details"],
     }
-    assert (update["changed"], update["operation_id"]) == (["description"], changed.headers["operation-id"])
+    assert (update["changed"], update["operation_id"]) == (["description"], patch_answer.headers["operation-id"])
     assert admin.get(f"{PATH}/{create['id']}").json == create
 
 
 @each_module
 def test_each_change_of_a_module_makes_one_event(admin: Client, module: Module) -> None:
     address = on_a_holder(admin, module)
-    before = len(told(admin))
+    before = len(list_actions(admin))
     full, least = SAMPLES[module.path]
     for request in (full.request, least.request):
         assert admin.put(address, request).status == 200
     assert admin.put(address, {"colour": "red"}).status == 400
     assert admin.delete(address).status == 204
     assert admin.delete(address).status == 404
-    news = told(admin)[before:]
-    noun, holder = news[0][0].partition(".")[0], news[0][1]
+    news = list_actions(admin)[before:]
+    noun, parent_id = news[0][0].partition(".")[0], news[0][1]
     verbs = ("replace", "replace", "delete")
-    assert news == [(f"{noun}.{module.name}.{verb}", holder) for verb in verbs]
+    assert news == [(f"{noun}.{module.name}.{verb}", parent_id) for verb in verbs]
     assert page(admin)[0]["resource_uri"] == f"http://localhost{address}"
 
 
 def test_an_account_has_no_address(admin: Client) -> None:
     switching.switch_account(Change(trail.OPERATOR), admin.account, "off")
     switching.switch_account(Change(trail.OPERATOR), admin.account, "on")
-    shown = {event["action"]: event["resource_uri"] for event in page(admin)}
-    assert {action for action, uri in shown.items() if not uri} == {"account.create", "account.update"}
+    uri_by_action = {event["action"]: event["resource_uri"] for event in page(admin)}
+    assert {action for action, uri in uri_by_action.items() if not uri} == {"account.create", "account.update"}
 
 
 def test_events_tell_no_free_text_and_no_secret(admin: Client) -> None:
@@ -117,7 +117,7 @@ def test_events_are_found_by_their_parameters(admin: Client) -> None:
     assert len(page(admin, f"actor_id={admin.user}")) == 3
     assert page(admin, f"actor_id={ids.new('usr')}") == []
     assert page(admin, "after=2100-01-01T00:00:00Z") == []
-    assert len(page(admin, "before=2100-01-01T00:00:00Z&limit=1")) == len(told(admin))
+    assert len(page(admin, "before=2100-01-01T00:00:00Z&limit=1")) == len(list_actions(admin))
     answer = admin.get(f"{PATH}?after=yesterday")
     assert_invalid(answer, {"after": "must be an RFC 3339 time, for example 2026-01-31T12:00:00Z"})
 
@@ -162,9 +162,9 @@ def test_a_page_reads_hardly_more_events_than_it_shows(admin: Client) -> None:
     by_resource, by_actor = f"&resource_id={address.rpartition('/')[2]}", f"&actor_id={key_in(admin.token)}"
     for more, read in (("", 5), (by_resource, 3), (by_actor, 3)):  # the newest page of all looks for marks
         query = f"limit=2{more}"
-        with reads() as seen:
-            shown = admin.get(f"{PATH}?{query}").json
-        assert (len(shown["audit_events"]), sum(seen)) == (2, read)
+        with reads() as counts:
+            body = admin.get(f"{PATH}?{query}").json
+        assert (len(body["audit_events"]), sum(counts)) == (2, read)
         assert len(page(admin, query)) >= 10
 
 
@@ -176,17 +176,17 @@ def open_tunnel(account: str, name: str) -> str:
 
 
 def test_events_of_the_edge_lie_apart_and_are_listed_with_all_others(admin: Client) -> None:
-    opened = []
+    tunnel_ids = []
     for number in range(4):
         admin.create("/backends/weighted", {})
-        opened.append(open_tunnel(admin.account, f"{number}.tunnels.localhost"))
-    assert [it.body["resource_id"] for it in table.newest(f"{admin.account}#{PATH}/edge")] == opened[::-1]
+        tunnel_ids.append(open_tunnel(admin.account, f"{number}.tunnels.localhost"))
+    assert [event.body["resource_id"] for event in table.newest(f"{admin.account}#{PATH}/edge")] == tunnel_ids[::-1]
     events = page(admin)
     assert [event["id"] for event in events] == sorted((event["id"] for event in events), reverse=True)
     assert [event["action"] for event in events[:8]] == ["tunnel.create", "weighted_backend.create"] * 4
     assert [page(admin, f"limit={limit}") for limit in (1, 2, 3, len(events))] == [events] * 4
     assert page(admin, "action=tunnel.create&limit=3") == [event for event in events if "tunnel" in event["action"]]
-    assert page(admin, f"resource_id={opened[0]}") == [events[6]]
+    assert page(admin, f"resource_id={tunnel_ids[0]}") == [events[6]]
     assert admin.get(f"{PATH}/{events[0]['id']}").json == events[0]
     assert events[0]["uri"] == f"http://localhost{PATH}/{events[0]['id']}"
 
@@ -205,29 +205,35 @@ def test_an_event_from_where_the_edge_may_write_speaks_for_nobody_else(admin: Cl
     """A stolen edge host can put anything into its own partitions, and index it under anything."""
     id = admin.create("/backends/weighted", {})["id"]
     scope = f"{admin.account}#{PATH}"
-    made = table.read(scope, table.newest(scope)[0].id)
-    assert made
-    forged = replace(made, scope=f"{scope}/edge", id=ids.new("evt"))
+    event = table.read(scope, table.newest(scope)[0].id)
+    assert event
+    forged = replace(event, scope=f"{scope}/edge", id=ids.new("evt"))
     records.create(forged, replace(forged, scope=f"{stranger.account}#{PATH}/edge", id=ids.new("evt")))
-    shown, own = page(admin, f"resource_id={id}")
+    forged_event, own_event = page(admin, f"resource_id={id}")
     nobody = {"actor": {"type": "edge", "key_id": "", "owner_id": "", "name": ""}, "operation_id": "", "source_ip": ""}
-    at = ids.time_of(forged.id)
-    assert shown == {**own, "id": forged.id, "uri": f"http://localhost{PATH}/{forged.id}", "created_at": at, **nobody}
-    assert page(admin, f"resource_id={id}&limit=1") == [shown, own]
-    assert page(admin)[0] == shown
+    created_at = ids.time_of(forged.id)
+    assert forged_event == {
+        **own_event,
+        "id": forged.id,
+        "uri": f"http://localhost{PATH}/{forged.id}",
+        "created_at": created_at,
+        **nobody,
+    }
+    assert page(admin, f"resource_id={id}&limit=1") == [forged_event, own_event]
+    assert page(admin)[0] == forged_event
 
 
 def test_an_event_from_where_the_edge_may_write_hides_no_other_and_leads_nowhere_else(admin: Client) -> None:
     scope = f"{admin.account}#{PATH}"
     admin.create("/backends/weighted", {})
-    (made, *_) = table.newest(scope)
-    said = {"created_at": "1970-01-01T00:00:00Z", "resource_path": "@example.com/"}
-    forged = replace(made, scope=f"{scope}/edge", id=ids.new("evt"), body={**made.body, **said})
+    (event, *_) = table.newest(scope)
+    false_fields = {"created_at": "1970-01-01T00:00:00Z", "resource_path": "@example.com/"}
+    forged = replace(event, scope=f"{scope}/edge", id=ids.new("evt"), body={**event.body, **false_fields})
     records.create(forged)
-    shown, own, *_ = page(admin, f"after={made.body['created_at']}")
-    assert (shown["id"], own["id"]) == (forged.id, made.id)
-    assert shown["created_at"] == ids.time_of(forged.id)
-    assert shown["resource_uri"] == ""
+    forged_event, own_event, *_ = page(admin, f"after={event.body['created_at']}")
+    assert (forged_event["id"], own_event["id"]) == (forged.id, event.id)
+    assert forged_event["created_at"] == ids.time_of(forged.id)
+    assert forged_event["resource_uri"] == ""
 
 
 NO_RESOURCES: list[Any] = ["", "tn_", "nobody_" + "0" * 27, "tn", ids.new("zz"), 1, None, []]
@@ -242,7 +248,11 @@ NO_EVENTS: list[dict[str, Any]] = [
     {"body": []},
     {"body": {}},
     {"body": {"unknown": 1}},
-    *({"body": {name: value for name, value in SOUND.items() if name != left}} for left in SOUND if left != "actor"),
+    *(
+        {"body": {name: value for name, value in SOUND.items() if name != missing_name}}
+        for missing_name in SOUND
+        if missing_name != "actor"
+    ),
     *({"body": {**SOUND, "resource_id": id}} for id in NO_RESOURCES),
     *({"body": {**SOUND, name: 1}} for name in ("action", "resource_path", "changed", "details")),
     *({"body": {**SOUND, "changed": value}} for value in ("name", [1], {"a": "b"}, [["a"]], None)),
@@ -267,8 +277,8 @@ def test_what_is_no_event_is_passed_over_where_the_edge_may_write(
     record = {"scope": scope, "id": ids.new("evt"), "body": SOUND, "revision": 1, **indexes, **NO_EVENTS[number]}
     dynamodb.do(Write.put(record))
     for limit in (1, 100):
-        shown = page(admin, f"limit={limit}")
-        assert [event for event in shown if event["id"] != record["id"]] == before
+        events = page(admin, f"limit={limit}")
+        assert [event for event in events if event["id"] != record["id"]] == before
         assert len(page(admin, f"resource_id={resource}&limit={limit}")) in (len(by_resource), len(by_resource) + 1)
         assert len(page(admin, f"actor_id={key}&limit={limit}")) in (len(by_key), len(by_key) + 1)
         page(admin, f"action=tunnel*&limit={limit}")
@@ -292,9 +302,9 @@ def test_hundreds_of_records_that_are_no_events_hide_none(admin: Client) -> None
         dynamodb.do(Write.put({"scope": scope, "id": ids.new("evt"), "body": {"junk": "x"}}))
     admin.create("/backends/weighted", {})
     assert page(admin, "limit=1")[1:] == first
-    with reads() as seen:
+    with reads() as counts:
         assert admin.get(f"{PATH}?limit=1").json["next_page_uri"]
-    assert sum(seen) < 400
+    assert sum(counts) < 400
 
 
 def test_the_operators_changes_are_told_too(admin: Client) -> None:
@@ -303,18 +313,18 @@ def test_the_operators_changes_are_told_too(admin: Client) -> None:
 
 
 def test_an_event_is_kept_for_the_days_that_are_set(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = told(admin)
+    before = list_actions(admin)
     monkeypatch.setenv("AUDIT_DAYS", "0")
     admin.create("/backends/weighted", {})
-    assert told(admin) == before
+    assert list_actions(admin) == before
 
 
 def test_deleting_an_edge_tells_of_its_routes(admin: Client) -> None:
     edge = admin.create("/edges/https", {"hostports": ["audit.example.com:443"]})
     route = admin.create(f"/edges/https/{edge['id']}/routes", {"match_type": "exact_path", "match": "/"})
-    before = len(told(admin))
+    before = len(list_actions(admin))
     assert admin.delete(f"/edges/https/{edge['id']}").status == 204
-    assert told(admin)[before:] == [
+    assert list_actions(admin)[before:] == [
         ("https_edge.update", edge["id"]),
         ("https_edge_route.delete", route["id"]),
         ("https_edge.delete", edge["id"]),

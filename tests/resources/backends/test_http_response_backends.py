@@ -18,22 +18,22 @@ RESPONSE = {"status_code": 503, "headers": {"Retry-After": "60", "X-Empty": ""},
     [{}, {"status_code": 0, "headers": {}, "body": ""}, {"status_code": ""}],
 )
 def test_what_is_not_given_is_an_empty_200(admin: Client, unset: dict[str, Any]) -> None:
-    created = admin.create(PATH, unset)
-    assert {name: created[name] for name in RESPONSE} == {"status_code": 200, "headers": {}, "body": ""}
+    backend = admin.create(PATH, unset)
+    assert {name: backend[name] for name in RESPONSE} == {"status_code": 200, "headers": {}, "body": ""}
 
 
 def test_a_change_to_nothing_goes_back_to_what_a_creation_starts_with(admin: Client) -> None:
-    created = admin.create(PATH, RESPONSE)
-    uri = f"{PATH}/{created['id']}"
-    changed = admin.patch(uri, {"status_code": 0, "headers": {}, "body": ""}).json
-    assert changed == {**created, "status_code": 200, "headers": {}, "body": ""}
-    assert admin.get(uri).json == changed
+    backend = admin.create(PATH, RESPONSE)
+    uri = f"{PATH}/{backend['id']}"
+    unset_backend = admin.patch(uri, {"status_code": 0, "headers": {}, "body": ""}).json
+    assert unset_backend == {**backend, "status_code": 200, "headers": {}, "body": ""}
+    assert admin.get(uri).json == unset_backend
 
 
 @pytest.mark.parametrize("status_code", [200, 204, 304, 599])
 def test_any_status_code_that_ends_a_request_can_be_answered(admin: Client, status_code: int) -> None:
-    created = admin.create(PATH, {"status_code": status_code})
-    assert f'"status_code":{status_code}' in admin.get(f"{PATH}/{created['id']}").text
+    backend = admin.create(PATH, {"status_code": status_code})
+    assert f'"status_code":{status_code}' in admin.get(f"{PATH}/{backend['id']}").text
 
 
 @pytest.mark.parametrize(
@@ -48,19 +48,19 @@ def test_any_status_code_that_ends_a_request_can_be_answered(admin: Client, stat
 )
 def test_what_is_no_response_is_refused(admin: Client, field: str, value: Any, sentence: str) -> None:
     assert_invalid(admin.post(PATH, {field: value}), {field: sentence})
-    created = admin.create(PATH, RESPONSE)
-    assert_invalid(admin.patch(f"{PATH}/{created['id']}", {field: value}), {field: sentence})
+    backend = admin.create(PATH, RESPONSE)
+    assert_invalid(admin.patch(f"{PATH}/{backend['id']}", {field: value}), {field: sentence})
 
 
 def test_every_bad_header_is_named(admin: Client) -> None:
     names = ("", "a\n", "\n", "a b", "a\0", "(", "é", "X Space", "X:Colon", "Grüße")
     texts = {"X-Line": "a\r\nSet-Cookie: evil", "X-Tab": "a\tb", "X-Null": "\0", "X-Next": "\x85"}
-    others = {"X-Number": 1, "X-None": None}
-    headers = {"X-Good": "fine, even with ünïcödé", **dict.fromkeys(names, "1"), **texts, **others}
+    non_texts = {"X-Number": 1, "X-None": None}
+    headers = {"X-Good": "fine, even with ünïcödé", **dict.fromkeys(names, "1"), **texts, **non_texts}
     errors = {
         **{f"headers.{name}": NO_NAME for name in names},
         **{f"headers.{name}": "must not contain control characters" for name in texts},
-        **{f"headers.{name}": "must be a string" for name in others},
+        **{f"headers.{name}": "must be a string" for name in non_texts},
     }
     assert_invalid(admin.post(PATH, {"headers": headers}), errors)
 
@@ -99,11 +99,11 @@ def test_there_are_at_most_50_headers_of_16_kib_together(admin: Client) -> None:
 
 def test_a_body_has_at_most_64_kib(admin: Client) -> None:
     longest = "é" * 32 * 1024
-    created = admin.create(PATH, {"body": longest})
-    assert admin.get(f"{PATH}/{created['id']}").json["body"] == longest
+    backend = admin.create(PATH, {"body": longest})
+    assert admin.get(f"{PATH}/{backend['id']}").json["body"] == longest
     errors = {"body": "must be at most 65536 bytes of UTF-8"}
     assert_invalid(admin.post(PATH, {"body": longest + "a"}), errors)
-    assert_invalid(admin.patch(f"{PATH}/{created['id']}", {"body": longest + "a"}), errors)
+    assert_invalid(admin.patch(f"{PATH}/{backend['id']}", {"body": longest + "a"}), errors)
 
 
 # JSON in JSON writes the first with seven characters each, the second with fourteen.
@@ -111,13 +111,13 @@ def test_a_body_has_at_most_64_kib(admin: Client) -> None:
     ("body", "count"), [("\x01" * 43_000, 26), ("\U0001f600" * 16_384, 28)], ids=["control", "emoji"]
 )
 def test_pages_of_the_heaviest_backends_are_what_lambda_can_answer_with(admin: Client, body: str, count: int) -> None:
-    made = {admin.create(PATH, {"body": body})["id"] for _ in range(count)}
-    uri, listed = PATH, []
+    backend_ids = {admin.create(PATH, {"body": body})["id"] for _ in range(count)}
+    uri, listed_ids = PATH, []
     while uri:
         page = admin.get(uri)
         assert len(json.dumps(page.text)) < 6 * 1024 * 1024
         assert page.json["backends"]
-        listed += [backend["id"] for backend in page.json["backends"]]
+        listed_ids += [backend["id"] for backend in page.json["backends"]]
         uri = (page.json["next_page_uri"] or "").removeprefix("http://localhost")
-    assert len(listed) == count
-    assert set(listed) == made
+    assert len(listed_ids) == count
+    assert set(listed_ids) == backend_ids

@@ -32,18 +32,18 @@ def test_a_group_is_shown_whole_with_the_tunnels_that_carry_all_its_labels(admin
     online(admin, {"app": "web", "dc": "south"})
     second = online(admin, {"dc": "north", "app": "web"})
     labels = {"app": "web", "dc": "north"}
-    created = admin.create(PATH, {"description": "d", "metadata": "m", "labels": labels})
-    assert created == {
-        "id": created["id"],
-        "uri": f"{BASE}{PATH}/{created['id']}",
-        "created_at": created["created_at"],
+    group = admin.create(PATH, {"description": "d", "metadata": "m", "labels": labels})
+    assert group == {
+        "id": group["id"],
+        "uri": f"{BASE}{PATH}/{group['id']}",
+        "created_at": group["created_at"],
         "description": "d",
         "metadata": "m",
         "labels": labels,
         "tunnels": [second, first],
     }
-    assert admin.get(f"{PATH}/{created['id']}").json == created
-    assert admin.get(PATH).json == {"backends": [created], "uri": f"{BASE}{PATH}", "next_page_uri": None}
+    assert admin.get(f"{PATH}/{group['id']}").json == group
+    assert admin.get(PATH).json == {"backends": [group], "uri": f"{BASE}{PATH}", "next_page_uri": None}
     assert admin.get(second["uri"].removeprefix(BASE)).json["labels"] == labels
 
 
@@ -73,12 +73,12 @@ def test_tunnels_of_agents_have_no_labels_and_are_in_no_group(admin: Client) -> 
 def test_a_group_without_labels_has_no_tunnels(admin: Client) -> None:
     online(admin, {"app": "web"})
     online(admin, {})
-    with queries() as seen:
-        created = admin.create(PATH, {})
-        assert (created["labels"], created["tunnels"]) == ({}, [])
-        assert admin.get(f"{PATH}/{created['id']}").json == created
-        assert admin.get(PATH).json["backends"] == [created]
-    assert seen == [f"{admin.account}#{PATH}"]  # none of them looks for tunnels
+    with queries() as scopes:
+        group = admin.create(PATH, {})
+        assert (group["labels"], group["tunnels"]) == ({}, [])
+        assert admin.get(f"{PATH}/{group['id']}").json == group
+        assert admin.get(PATH).json["backends"] == [group]
+    assert scopes == [f"{admin.account}#{PATH}"]  # none of them looks for tunnels
 
 
 def test_no_tunnel_of_another_account_is_in_a_group(admin: Client, stranger: Client) -> None:
@@ -89,21 +89,21 @@ def test_no_tunnel_of_another_account_is_in_a_group(admin: Client, stranger: Cli
 def test_new_labels_replace_the_old_and_find_other_tunnels(admin: Client) -> None:
     online(admin, {"app": "web"})
     other = online(admin, {"dc": "north"})
-    created = admin.create(PATH, {"labels": {"app": "web"}})
-    changed = admin.patch(f"{PATH}/{created['id']}", {"labels": {"dc": "north"}}).json
-    assert changed == {**created, "labels": {"dc": "north"}, "tunnels": [other]}
-    assert admin.patch(f"{PATH}/{created['id']}", {"labels": {}}).json == changed
-    assert admin.get(f"{PATH}/{created['id']}").json == changed
+    group = admin.create(PATH, {"labels": {"app": "web"}})
+    changed_group = admin.patch(f"{PATH}/{group['id']}", {"labels": {"dc": "north"}}).json
+    assert changed_group == {**group, "labels": {"dc": "north"}, "tunnels": [other]}
+    assert admin.patch(f"{PATH}/{group['id']}", {"labels": {}}).json == changed_group
+    assert admin.get(f"{PATH}/{group['id']}").json == changed_group
 
 
 def test_a_list_of_groups_reads_the_tunnels_once(admin: Client) -> None:
     tunnel = online(admin, {"app": "web"})
     groups = [admin.create(PATH, {"labels": {"app": "web"}}) for _ in range(5)]
-    with queries() as seen:
-        listed = admin.get(PATH).json["backends"]
-    assert seen == [f"{admin.account}#{PATH}", f"{admin.account}#/tunnels"]
-    assert listed == groups[::-1]
-    assert all(group["tunnels"] == [tunnel] for group in listed)
+    with queries() as scopes:
+        entries = admin.get(PATH).json["backends"]
+    assert scopes == [f"{admin.account}#{PATH}", f"{admin.account}#/tunnels"]
+    assert entries == groups[::-1]
+    assert all(group["tunnels"] == [tunnel] for group in entries)
 
 
 def test_every_bad_label_is_named(admin: Client) -> None:
@@ -119,11 +119,11 @@ def test_every_bad_label_is_named(admin: Client) -> None:
         "labels.f": "must be at most 255 bytes of UTF-8",
     }
     assert_invalid(admin.post(PATH, {"labels": labels}), errors)
-    created = admin.create(PATH, {"labels": {"g": "", "h i": "="}})
-    assert_invalid(admin.patch(f"{PATH}/{created['id']}", {"labels": labels}), errors)
-    assert_invalid(admin.patch(f"{PATH}/{created['id']}", {"labels": "app=web"}), {"labels": "must be an object"})
-    known = "is not accepted here; accepted: description, metadata, labels"
-    assert_invalid(admin.patch(f"{PATH}/{created['id']}", {"tunnels": []}), {"tunnels": known})
+    group = admin.create(PATH, {"labels": {"g": "", "h i": "="}})
+    assert_invalid(admin.patch(f"{PATH}/{group['id']}", {"labels": labels}), errors)
+    assert_invalid(admin.patch(f"{PATH}/{group['id']}", {"labels": "app=web"}), {"labels": "must be an object"})
+    rule = "is not accepted here; accepted: description, metadata, labels"
+    assert_invalid(admin.patch(f"{PATH}/{group['id']}", {"tunnels": []}), {"tunnels": rule})
 
 
 def test_a_group_has_at_most_50_labels_of_255_bytes(admin: Client) -> None:

@@ -11,8 +11,8 @@ CHILD = f"bkdhr_{'0' * 27}"
 
 
 def test_weights_stay_integers_in_the_json(admin: Client) -> None:
-    created = admin.create(PATH, {"backends": {ids.new("bkdhr"): 0, ids.new("bkdtg"): 10_000}})
-    answer = admin.get(f"{PATH}/{created['id']}")
+    backend = admin.create(PATH, {"backends": {ids.new("bkdhr"): 0, ids.new("bkdtg"): 10_000}})
+    answer = admin.get(f"{PATH}/{backend['id']}")
     assert ":0," in answer.text
     assert ":10000}" in answer.text
 
@@ -40,14 +40,14 @@ def test_a_backend_has_at_most_100_children(admin: Client) -> None:
 
 
 def test_a_change_replaces_the_children(admin: Client) -> None:
-    created = admin.create(PATH, {"backends": {ids.new("bkdhr"): 1}})
+    backend = admin.create(PATH, {"backends": {ids.new("bkdhr"): 1}})
     children = {ids.new("bkdtg"): 2}
-    changed = admin.patch(f"{PATH}/{created['id']}", {"backends": children}).json
-    assert changed == {**created, "backends": children}
-    assert admin.get(f"{PATH}/{created['id']}").json == changed
+    changed_backend = admin.patch(f"{PATH}/{backend['id']}", {"backends": children}).json
+    assert changed_backend == {**backend, "backends": children}
+    assert admin.get(f"{PATH}/{backend['id']}").json == changed_backend
 
 
 def test_a_backend_is_not_its_own_child(admin: Client) -> None:
-    created = admin.create(PATH, {})
-    answer = admin.patch(f"{PATH}/{created['id']}", {"backends": {created["id"]: 1}})
+    backend = admin.create(PATH, {})
+    answer = admin.patch(f"{PATH}/{backend['id']}", {"backends": {backend["id"]: 1}})
     assert_invalid(answer, {"backends": "must not name the backend itself"})

@@ -28,16 +28,16 @@ def offered(tunnel_domain: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACME_DNS_ZONE", ZONE)
 
 
-def reserved(client: Client, domain: str = OWN, **fields: Any) -> dict[str, Any]:
-    made: dict[str, Any] = client.create(PATH, {"domain": domain, **fields})
-    return made
+def reserve(client: Client, domain: str = OWN, **fields: Any) -> dict[str, Any]:
+    reservation: dict[str, Any] = client.create(PATH, {"domain": domain, **fields})
+    return reservation
 
 
 def address(reservation: dict[str, Any]) -> str:
     return f"{PATH}/{reservation['id']}"
 
 
-def scheduled() -> list[str]:
+def list_scheduled() -> list[str]:
     """Return the ids of the entries in the schedule of certificates."""
     return [item.id for item in table.read_all(renewal_schedule.SCOPE)]
 
@@ -63,36 +63,38 @@ NOTHING = {
 
 @pytest.mark.parametrize("unset", [{}, {"private_key_type": None}, {"private_key_type": ""}])
 def test_a_policy_starts_a_job(admin: Client, unset: dict[str, Any]) -> None:
-    made = reserved(admin, certificate_management_policy={"authority": "letsencrypt", **unset})
-    label, _, zone = made["acme_challenge_cname_target"].partition(".")
+    reservation = reserve(admin, certificate_management_policy={"authority": "letsencrypt", **unset})
+    label, _, zone = reservation["acme_challenge_cname_target"].partition(".")
     assert (len(bytes.fromhex(label)), zone) == (16, ZONE)
-    assert {**automatic(made), "acme_challenge_cname_target": None} == {
+    assert {**automatic(reservation), "acme_challenge_cname_target": None} == {
         "certificate": None,
         "certificate_management_policy": ECDSA,
-        "certificate_management_status": first_attempt(made),
+        "certificate_management_status": first_attempt(reservation),
         "acme_challenge_cname_target": None,
     }
-    assert admin.get(address(made)).json == made
-    (entry,) = scheduled()
-    assert entry.endswith(f"/{admin.account}/{made['id']}")
+    assert admin.get(address(reservation)).json == reservation
+    (entry,) = list_scheduled()
+    assert entry.endswith(f"/{admin.account}/{reservation['id']}")
 
 
 def test_a_policy_is_set_changed_and_ended(admin: Client) -> None:
-    made = reserved(admin)
-    assert (automatic(made), scheduled()) == (NOTHING, [])
-    changed = admin.patch(address(made), {"certificate_management_policy": ECDSA}).json
-    assert (changed["certificate_management_policy"], len(scheduled())) == (ECDSA, 1)
-    kept = admin.patch(address(made), {"certificate_management_policy": None, "description": "d"}).json
-    assert kept == {**changed, "description": "d"}
-    of_rsa = admin.patch(address(made), {"certificate_management_policy": RSA}).json
-    assert of_rsa == {**kept, "certificate_management_policy": RSA}
-    assert len(scheduled()) == 1
+    reservation = reserve(admin)
+    assert (automatic(reservation), list_scheduled()) == (NOTHING, [])
+    with_ecdsa = admin.patch(address(reservation), {"certificate_management_policy": ECDSA}).json
+    assert (with_ecdsa["certificate_management_policy"], len(list_scheduled())) == (ECDSA, 1)
+    with_description = admin.patch(
+        address(reservation), {"certificate_management_policy": None, "description": "d"}
+    ).json
+    assert with_description == {**with_ecdsa, "description": "d"}
+    of_rsa = admin.patch(address(reservation), {"certificate_management_policy": RSA}).json
+    assert of_rsa == {**with_description, "certificate_management_policy": RSA}
+    assert len(list_scheduled()) == 1
     for _ in range(2):
-        assert admin.delete(f"{address(made)}/certificate_management_policy").status == 204
-        assert (automatic(admin.get(address(made)).json), scheduled()) == (NOTHING, [])
-    events = admin.get(f"/audit_events?resource_id={made['id']}").json["audit_events"]
+        assert admin.delete(f"{address(reservation)}/certificate_management_policy").status == 204
+        assert (automatic(admin.get(address(reservation)).json), list_scheduled()) == (NOTHING, [])
+    events = admin.get(f"/audit_events?resource_id={reservation['id']}").json["audit_events"]
     name = "certificate_management_policy"
-    assert [(it["action"], it.get("changed", []), it["details"]) for it in events] == [
+    assert [(event["action"], event.get("changed", []), event["details"]) for event in events] == [
         ("reserved_domain.update", [name], {"before": {f"{name}.{field}": RSA[field] for field in RSA}, "after": {}}),
         (
             "reserved_domain.update",
@@ -110,30 +112,30 @@ def test_a_policy_is_set_changed_and_ended(admin: Client) -> None:
 
 
 def test_a_deleted_reservation_leaves_the_schedule(admin: Client) -> None:
-    made = reserved(admin, certificate_management_policy=ECDSA)
-    admin.delete(address(made))
-    assert scheduled() == []
+    reservation = reserve(admin, certificate_management_policy=ECDSA)
+    admin.delete(address(reservation))
+    assert list_scheduled() == []
 
 
 def test_a_policy_and_a_certificate_exclude_each_other(admin: Client) -> None:
     both = {"certificate_id": CERTIFICATE, "certificate_management_policy": ECDSA}
     assert_invalid(admin.post(PATH, {"domain": OWN, **both}), EXCLUSIVE)
-    with_policy = reserved(admin, certificate_management_policy=ECDSA)
-    with_certificate = reserved(admin, "b.example.com", certificate_id=CERTIFICATE)
-    for made in (with_policy, with_certificate):
-        assert_invalid(admin.patch(address(made), both), EXCLUSIVE)
+    with_policy = reserve(admin, certificate_management_policy=ECDSA)
+    with_certificate = reserve(admin, "b.example.com", certificate_id=CERTIFICATE)
+    for reservation in (with_policy, with_certificate):
+        assert_invalid(admin.patch(address(reservation), both), EXCLUSIVE)
     assert_invalid(admin.patch(address(with_policy), {"certificate_id": CERTIFICATE}), EXCLUSIVE)
     assert_invalid(admin.patch(address(with_certificate), {"certificate_management_policy": ECDSA}), EXCLUSIVE)
     for unset in (None, ""):
-        same = admin.patch(address(with_policy), {"certificate_management_policy": ECDSA, "certificate_id": unset})
-        assert same.json == with_policy
-    same = admin.patch(
+        answer = admin.patch(address(with_policy), {"certificate_management_policy": ECDSA, "certificate_id": unset})
+        assert answer.json == with_policy
+    answer = admin.patch(
         address(with_certificate), {"certificate_id": CERTIFICATE, "certificate_management_policy": None}
     )
-    assert same.json == with_certificate
+    assert answer.json == with_certificate
     admin.delete(f"{address(with_certificate)}/certificate")
-    changed = admin.patch(address(with_certificate), {"certificate_management_policy": RSA}).json
-    assert (changed["certificate"], changed["certificate_management_policy"]) == (None, RSA)
+    with_rsa = admin.patch(address(with_certificate), {"certificate_management_policy": RSA}).json
+    assert (with_rsa["certificate"], with_rsa["certificate_management_policy"]) == (None, RSA)
 
 
 def test_policies_that_cannot_be_met_are_rejected(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,8 +153,8 @@ def test_policies_that_cannot_be_met_are_rejected(admin: Client, monkeypatch: py
         assert (answer.status, next(iter(answer.json["details"]))) == (400, f"certificate_management_policy.{field}")
     without = admin.post(PATH, {"domain": OWN, "certificate_management_policy": {}})
     assert (without.status, next(iter(without.json["details"]))) == (400, "certificate_management_policy.authority")
-    reserved(admin, "*.wild.example.com", **policy)
-    single, below = reserved(admin, "c.example.com"), reserved(admin, TEAM)
+    reserve(admin, "*.wild.example.com", **policy)
+    single, below = reserve(admin, "c.example.com"), reserve(admin, TEAM)
     monkeypatch.delenv("ACME_DNS_ZONE")
     no_zone = (
         "must not be set for a wildcard: the operator has not set ACME_DNS_ZONE, which certificates for wildcards "
@@ -168,24 +170,24 @@ def test_policies_that_cannot_be_met_are_rejected(admin: Client, monkeypatch: py
 
 
 def test_an_alias_target_is_of_one_reservation(admin: Client) -> None:
-    first = reserved(admin, certificate_management_policy=ECDSA)
+    first = reserve(admin, certificate_management_policy=ECDSA)
     target = first["acme_challenge_cname_target"]
     admin.delete(f"{address(first)}/certificate_management_policy")
     again = admin.patch(address(first), {"certificate_management_policy": RSA}).json
     assert again["acme_challenge_cname_target"] == target
     admin.delete(address(first))
-    assert reserved(admin, certificate_management_policy=ECDSA)["acme_challenge_cname_target"] != target
+    assert reserve(admin, certificate_management_policy=ECDSA)["acme_challenge_cname_target"] != target
 
 
 def test_a_proof_hastens_nothing_that_does_not_wait(admin: Client) -> None:
-    made = reserved(admin)
-    admin.post(f"{address(made)}/verify", None)
-    assert scheduled() == []
-    assert [it.id for it in proof_checks.find_due(clock.seconds(), 1)] == [made["id"]]
+    reservation = reserve(admin)
+    admin.post(f"{address(reservation)}/verify", None)
+    assert list_scheduled() == []
+    assert [check.id for check in proof_checks.find_due(clock.seconds(), 1)] == [reservation["id"]]
 
 
 @pytest.mark.parametrize(
-    ("created", "changed"),
+    ("creation_fields", "change_fields"),
     [
         (  # a client that sends null for what its user did not set
             {"certificate_id": None, "certificate_management_policy": {"authority": "letsencrypt"}, "region": None},
@@ -198,18 +200,18 @@ def test_a_proof_hastens_nothing_that_does_not_wait(admin: Client) -> None:
     ],
 )
 def test_published_clients_create_read_and_clear_a_policy(
-    admin: Client, created: dict[str, Any], changed: dict[str, Any]
+    admin: Client, creation_fields: dict[str, Any], change_fields: dict[str, Any]
 ) -> None:
-    made = reserved(admin, **created)
-    assert made["certificate_management_policy"] == ECDSA
-    assert admin.patch(address(made), changed).json == admin.get(address(made)).json == made
-    assert admin.delete(f"{address(made)}/certificate_management_policy").status == 204
-    assert automatic(admin.get(address(made)).json) == NOTHING
+    reservation = reserve(admin, **creation_fields)
+    assert reservation["certificate_management_policy"] == ECDSA
+    assert admin.patch(address(reservation), change_fields).json == admin.get(address(reservation)).json == reservation
+    assert admin.delete(f"{address(reservation)}/certificate_management_policy").status == 204
+    assert automatic(admin.get(address(reservation)).json) == NOTHING
 
 
 def test_a_record_without_a_policy_is_read_as_before(admin: Client) -> None:
-    made = reserved(admin, f"x.{D}")
-    assert automatic(made) == NOTHING
+    reservation = reserve(admin, f"x.{D}")
+    assert automatic(reservation) == NOTHING
 
 
 def test_a_removed_certificate_can_be_deleted_with_strict_references(
@@ -217,7 +219,7 @@ def test_a_removed_certificate_can_be_deleted_with_strict_references(
 ) -> None:
     monkeypatch.setenv("STRICT_REFERENCES", "true")
     id = admin.create("/tls_certificates", openssl.issue().upload)["id"]
-    made = reserved(admin, certificate_id=id)
+    reservation = reserve(admin, certificate_id=id)
     assert admin.delete(f"/tls_certificates/{id}").status == 409
-    assert admin.delete(f"{address(made)}/certificate").status == 204
+    assert admin.delete(f"{address(reservation)}/certificate").status == 204
     assert admin.delete(f"/tls_certificates/{id}").status == 204

@@ -25,19 +25,19 @@ def _ports(monkeypatch: pytest.MonkeyPatch) -> None:
 @each_path
 def test_a_reservation_has_the_module(admin: Client, path: str) -> None:
     module, policy = reserve(admin, path), admin.create("/ip_policies", {})
-    holder = module.removesuffix("/ip_restriction")
-    before = admin.get(holder).json
+    parent = module.removesuffix("/ip_restriction")
+    before = admin.get(parent).json
     assert_refused(admin.get(module), 404, "not_found", "The module ip_restriction is not set.", {})
 
-    shown = admin.put(module, {"ip_policy_ids": [policy["id"]]}).json
+    body = admin.put(module, {"ip_policy_ids": [policy["id"]]}).json
 
-    assert shown == {"enabled": True, "ip_policies": [{"id": policy["id"], "uri": policy["uri"]}]}
-    assert admin.get(module).json == shown
-    assert admin.get(holder).json == before
-    assert admin.patch(holder, {"description": "d"}).status == 200
-    assert admin.get(module).json == shown
+    assert body == {"enabled": True, "ip_policies": [{"id": policy["id"], "uri": policy["uri"]}]}
+    assert admin.get(module).json == body
+    assert admin.get(parent).json == before
+    assert admin.patch(parent, {"description": "d"}).status == 200
+    assert admin.get(module).json == body
     disabled = admin.put(module, {"enabled": False, "ip_policy_ids": [policy["id"]]}).json
-    assert disabled == {**shown, "enabled": False}
+    assert disabled == {**body, "enabled": False}
     assert admin.delete(module).status == 204
     assert admin.get(module).status == 404
 
@@ -46,8 +46,8 @@ def test_a_reservation_has_the_module(admin: Client, path: str) -> None:
 def test_a_reservation_holds_its_policies(admin: Client, path: str) -> None:
     module, policy = reserve(admin, path), admin.create("/ip_policies", {})["id"]
     admin.put(module, {"ip_policy_ids": [policy]})
-    refused = admin.delete(f"/ip_policies/{policy}")
-    assert (refused.status, module.split("/")[2] in refused.text) == (409, True)
+    refusal = admin.delete(f"/ip_policies/{policy}")
+    assert (refusal.status, module.split("/")[2] in refusal.text) == (409, True)
 
     assert admin.delete(module.removesuffix("/ip_restriction")).status == 204
 
@@ -56,10 +56,10 @@ def test_a_reservation_holds_its_policies(admin: Client, path: str) -> None:
 
 @each_path
 def test_policies_and_reservations_of_others_are_refused(admin: Client, stranger: Client, path: str) -> None:
-    module, theirs = reserve(admin, path), stranger.create("/ip_policies", {})["id"]
-    refused = admin.put(module, {"ip_policy_ids": [theirs]})
-    assert (refused.status, refused.json["error_code"]) == (400, "unknown_reference")
-    assert stranger.put(module, {"ip_policy_ids": [theirs]}).status == 404
+    module, stranger_policy = reserve(admin, path), stranger.create("/ip_policies", {})["id"]
+    refusal = admin.put(module, {"ip_policy_ids": [stranger_policy]})
+    assert (refusal.status, refusal.json["error_code"]) == (400, "unknown_reference")
+    assert stranger.put(module, {"ip_policy_ids": [stranger_policy]}).status == 404
     assert admin.get(module).status == 404
 
 

@@ -135,8 +135,8 @@ def test_the_name_of_the_caller_is_literal(
 
 def test_invalid_bounds_and_the_fourth_format(admin: Client, authority: str, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = f"{AUTHORITIES}/{authority}/policy"
-    for rules, place in ((["x"], "0"), (["bind:a.example,bind:b.example"], "0"), (["*", "bind:{user}x y"], "1")):
-        assert f"user.allowed_bind.{place}" in admin.put(policy, {"user": {"allowed_bind": rules}}).json["details"]
+    for rules, index in ((["x"], "0"), (["bind:a.example,bind:b.example"], "0"), (["*", "bind:{user}x y"], "1")):
+        assert f"user.allowed_bind.{index}" in admin.put(policy, {"user": {"allowed_bind": rules}}).json["details"]
     assert "user.allowed_bind" in admin.put(policy, {"user": {"allowed_bind": []}}).json["details"]
     monkeypatch.setenv("RECORD_FORMAT", "3")
     rule = "must be null until the operator sets RECORD_FORMAT to 4"

@@ -22,7 +22,7 @@ ONLY_RSA = "must be absent unless private_key_type is rsa"
 ONLY_ECDSA = "must be absent unless private_key_type is ecdsa"
 
 
-def described(public_key: str) -> tuple[int, str]:
+def describe_key(public_key: str) -> tuple[int, str]:
     """Return the bits and the type of a public key, as ssh-keygen says."""
     need("ssh")
     output = subprocess.run(
@@ -31,7 +31,7 @@ def described(public_key: str) -> tuple[int, str]:
     return int(output[0]), output[-1].strip("()")
 
 
-def sealed(client: Client, id: str) -> tuple[dict[str, Any], bytes]:
+def read_sealed(client: Client, id: str) -> tuple[dict[str, Any], bytes]:
     """Return the record of an authority, and the ciphertext of its private key."""
     key = {"scope": {"S": f"{client.account}#{PATH}"}, "id": {"S": id}}
     item = aws.client("dynamodb").get_item(TableName="tunnel-edge", Key=key)["Item"]
@@ -39,7 +39,7 @@ def sealed(client: Client, id: str) -> tuple[dict[str, Any], bytes]:
 
 
 @pytest.mark.parametrize(
-    ("body", "shown", "bits", "kind"),
+    ("body", "key_fields", "bits", "kind"),
     [
         ({}, {"key_type": "ed25519"}, 256, "ED25519"),
         ({"private_key_type": "ecdsa"}, {"key_type": "ecdsa", "elliptic_curve": "nistp256"}, 256, "ECDSA"),
@@ -57,14 +57,16 @@ def sealed(client: Client, id: str) -> tuple[dict[str, Any], bytes]:
     ],
 )
 def test_an_authority_has_a_key_of_the_type_that_was_asked_for_and_shows_it(
-    admin: Client, body: dict[str, Any], shown: dict[str, Any], bits: int, kind: str
+    admin: Client, body: dict[str, Any], key_fields: dict[str, Any], bits: int, kind: str
 ) -> None:
-    created = admin.create(PATH, body)
-    assert {name: created[name] for name in ("key_type", "elliptic_curve", "key_size") if name in created} == shown
-    assert described(created["public_key"]) == (bits, kind)
-    assert admin.get(f"{PATH}/{created['id']}").json == created
-    assert admin.patch(f"{PATH}/{created['id']}", {"description": "new"}).json == {**created, "description": "new"}
-    assert admin.get(PATH).json["ssh_certificate_authorities"][0] == {**created, "description": "new"}
+    authority = admin.create(PATH, body)
+    assert {
+        name: authority[name] for name in ("key_type", "elliptic_curve", "key_size") if name in authority
+    } == key_fields
+    assert describe_key(authority["public_key"]) == (bits, kind)
+    assert admin.get(f"{PATH}/{authority['id']}").json == authority
+    assert admin.patch(f"{PATH}/{authority['id']}", {"description": "new"}).json == {**authority, "description": "new"}
+    assert admin.get(PATH).json["ssh_certificate_authorities"][0] == {**authority, "description": "new"}
 
 
 def test_a_public_key_is_one_line_without_a_comment(admin: Client) -> None:
@@ -73,13 +75,13 @@ def test_a_public_key_is_one_line_without_a_comment(admin: Client) -> None:
     assert public_key == public_key.strip()
 
 
-@pytest.mark.parametrize("nothing", [None, "", 0])
-def test_some_clients_send_every_field_they_know(admin: Client, nothing: object) -> None:
-    unset = {"elliptic_curve": nothing, "key_size": nothing}
-    assert admin.create(PATH, {**unset, "private_key_type": nothing})["key_type"] == "ed25519"
+@pytest.mark.parametrize("unset_value", [None, "", 0])
+def test_some_clients_send_every_field_they_know(admin: Client, unset_value: object) -> None:
+    unset = {"elliptic_curve": unset_value, "key_size": unset_value}
+    assert admin.create(PATH, {**unset, "private_key_type": unset_value})["key_type"] == "ed25519"
     for key_type in ("ed25519", "ecdsa"):
         assert admin.create(PATH, {**unset, "private_key_type": key_type})["key_type"] == key_type
-    rsa = admin.create(PATH, {"private_key_type": "rsa", "key_size": 2048, "elliptic_curve": nothing})
+    rsa = admin.create(PATH, {"private_key_type": "rsa", "key_size": 2048, "elliptic_curve": unset_value})
     assert rsa["key_type"] == "rsa"
 
 
@@ -117,15 +119,15 @@ def test_types_curves_and_sizes_are_those_of_the_specification(admin: Client) ->
 def test_the_private_key_is_stored_as_a_ciphertext_for_this_account_and_resource(
     admin: Client, private_key_type: str
 ) -> None:
-    created = admin.create(PATH, {"private_key_type": private_key_type})
-    stored, ciphertext = sealed(admin, created["id"])
-    context = {"account": admin.account, "resource": created["id"]}
+    authority = admin.create(PATH, {"private_key_type": private_key_type})
+    record, ciphertext = read_sealed(admin, authority["id"])
+    context = {"account": admin.account, "resource": authority["id"]}
     der = aws.client("kms").decrypt(CiphertextBlob=ciphertext, EncryptionContext=context)["Plaintext"]
     private_key = load_der_private_key(der, password=None)
-    assert keys.authorized_key(private_key.public_key()) == created["public_key"]  # type: ignore[arg-type]
+    assert keys.authorized_key(private_key.public_key()) == authority["public_key"]  # type: ignore[arg-type]
     assert der not in ciphertext
-    assert stored.keys() == {"scope", "id", "body", "claims", "sealed", "revision", "schema"}
-    assert "private_key" not in stored["body"]["M"]
+    assert record.keys() == {"scope", "id", "body", "claims", "sealed", "revision", "schema"}
+    assert "private_key" not in record["body"]["M"]
     for other in ({}, {"account": admin.account}, {**context, "resource": ids.new("sshca")}):
         with pytest.raises(ClientError, match="InvalidCiphertext"):
             aws.client("kms").decrypt(CiphertextBlob=ciphertext, EncryptionContext=other)

@@ -22,7 +22,7 @@ PATH = "/ssh_credentials"
 UNIQUE = "must be a value that no other resource uses"
 
 
-def found(key: str) -> dict[str, Any] | None:
+def find_credential(key: str) -> dict[str, Any] | None:
     """Return the credential that a gateway finds by the key that a client presents."""
     credential = credentials.find_by_fingerprint(public_keys.fingerprint(key))
     return asdict(credential) if credential else None
@@ -34,11 +34,11 @@ def assert_taken(answer: Answer) -> None:
 
 def test_a_credential_is_shown_whole_and_its_key_verbatim(admin: Client) -> None:
     key, rules = f"  {public_key()}  ada@home\n", ["bind:*.Example.com", "bind:[::1]:22", "bind:env=*"]
-    created = admin.create(PATH, {"description": "d", "metadata": "m", "public_key": key, "acl": rules})
-    assert created == {
-        "id": created["id"],
-        "uri": f"http://localhost{PATH}/{created['id']}",
-        "created_at": created["created_at"],
+    credential = admin.create(PATH, {"description": "d", "metadata": "m", "public_key": key, "acl": rules})
+    assert credential == {
+        "id": credential["id"],
+        "uri": f"http://localhost{PATH}/{credential['id']}",
+        "created_at": credential["created_at"],
         "created_by": key_in(admin.token),
         "description": "d",
         "metadata": "m",
@@ -46,7 +46,7 @@ def test_a_credential_is_shown_whole_and_its_key_verbatim(admin: Client) -> None
         "acl": rules,
         "owner_id": admin.user,
     }
-    assert admin.get(f"{PATH}/{created['id']}").json == created
+    assert admin.get(f"{PATH}/{credential['id']}").json == credential
 
 
 @pytest.mark.parametrize("absent", [{}, {"acl": []}, {"acl": None}])
@@ -86,9 +86,9 @@ def test_every_bad_rule_is_named_by_its_index(admin: Client) -> None:
         "acl.5": "must be a string",
     }
     assert_invalid(admin.post(PATH, {"public_key": public_key(), "acl": rules}), errors)
-    created = admin.create(PATH, {"public_key": public_key()})
-    assert_invalid(admin.patch(f"{PATH}/{created['id']}", {"acl": rules}), errors)
-    assert_invalid(admin.patch(f"{PATH}/{created['id']}", {"acl": "*"}), {"acl": "must be an array"})
+    credential = admin.create(PATH, {"public_key": public_key()})
+    assert_invalid(admin.patch(f"{PATH}/{credential['id']}", {"acl": rules}), errors)
+    assert_invalid(admin.patch(f"{PATH}/{credential['id']}", {"acl": "*"}), {"acl": "must be an array"})
 
 
 def test_there_are_at_most_1000_rules_of_32_kib_together(admin: Client) -> None:
@@ -101,8 +101,8 @@ def test_there_are_at_most_1000_rules_of_32_kib_together(admin: Client) -> None:
     sentence = "must be at most 32768 bytes of UTF-8 together"
     assert_invalid(admin.post(PATH, {"public_key": public_key(), "acl": large}), {"acl": sentence})
     for rules in (many[1:], long):
-        created = admin.create(PATH, {"public_key": public_key(), "acl": rules})
-        assert admin.get(f"{PATH}/{created['id']}").json["acl"] == rules
+        credential = admin.create(PATH, {"public_key": public_key(), "acl": rules})
+        assert admin.get(f"{PATH}/{credential['id']}").json["acl"] == rules
 
 
 words = st.text("ab0-*é", min_size=1, max_size=5)
@@ -125,12 +125,12 @@ def test_accepted_rules_come_back_as_they_were_and_others_leave_all_as_it_was(ad
         assert answer.json == after == {**before, "acl": rules}
     else:
         assert (answer.status, after) == (400, before)
-    assert (found(key) or {})["acl"] == after["acl"]
+    assert (find_credential(key) or {})["acl"] == after["acl"]
 
 
 def test_only_an_admin_names_another_owner(admin: Client, member: Client, stranger: Client) -> None:
-    theirs = admin.create(PATH, {"public_key": public_key(), "owner_id": member.user})
-    assert theirs["owner_id"] == member.user
+    credential = admin.create(PATH, {"public_key": public_key(), "owner_id": member.user})
+    assert credential["owner_id"] == member.user
     assert member.create(PATH, {"public_key": public_key()})["owner_id"] == member.user
     answer = member.post(PATH, {"public_key": public_key(), "owner_id": admin.user})
     details = {"owner_id": "must be absent or your own id"}
@@ -147,15 +147,15 @@ def test_a_key_serves_one_credential_in_the_whole_service(admin: Client, strange
     for client in (admin, stranger):
         for again in (line, f"{line} with a comment", f"\n{line}\n"):
             assert_taken(client.post(PATH, {"public_key": again}))
-    assert [one["id"] for one in admin.all(PATH, "ssh_credentials")] == [first["id"]]
+    assert [credential["id"] for credential in admin.all(PATH, "ssh_credentials")] == [first["id"]]
     assert list(stranger.all(PATH, "ssh_credentials")) == []
 
 
 def test_the_same_key_in_pem_is_the_same_key(admin: Client, stranger: Client) -> None:
     key = keys.generate_ecdsa("nistp384").public_key()
     pem = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
-    created = admin.create(PATH, {"public_key": pem})
-    assert created["public_key"] == pem
+    credential = admin.create(PATH, {"public_key": pem})
+    assert credential["public_key"] == pem
     assert_taken(stranger.post(PATH, {"public_key": keys.authorized_key(key)}))
 
 
@@ -163,7 +163,7 @@ def test_a_refused_creation_does_not_use_up_the_key(admin: Client) -> None:
     key = public_key()
     assert admin.post(PATH, {"public_key": key, "acl": ["bind:"]}).status == 400
     assert admin.post(PATH, {"public_key": key, "owner_id": ids.new("usr")}).status == 400
-    assert found(key) is None
+    assert find_credential(key) is None
     admin.create(PATH, {"public_key": key})
 
 
@@ -172,23 +172,33 @@ def test_a_deleted_credential_releases_its_key(admin: Client, stranger: Client) 
     first = admin.create(PATH, {"public_key": key, "acl": ["bind:a.example"]})
     admin.patch(f"{PATH}/{first['id']}", {"acl": ["bind:b.example"]})
     assert admin.delete(f"{PATH}/{first['id']}").status == 204
-    assert found(key) is None
+    assert find_credential(key) is None
     second = stranger.create(PATH, {"public_key": key})
-    assert found(key) == {"account": stranger.account, "id": second["id"], "owner_id": stranger.user, "acl": []}
+    assert find_credential(key) == {
+        "account": stranger.account,
+        "id": second["id"],
+        "owner_id": stranger.user,
+        "acl": [],
+    }
     assert_not_found(admin.delete(f"{PATH}/{first['id']}"), PATH)
     assert_not_found(admin.patch(f"{PATH}/{first['id']}", {"acl": ["*"]}), PATH)
-    assert found(key) == {"account": stranger.account, "id": second["id"], "owner_id": stranger.user, "acl": []}
+    assert find_credential(key) == {
+        "account": stranger.account,
+        "id": second["id"],
+        "owner_id": stranger.user,
+        "acl": [],
+    }
 
 
 def test_a_gateway_finds_a_credential_of_any_account_by_its_key(admin: Client) -> None:
     key = public_key()
-    assert found(key) is None
+    assert find_credential(key) is None
     bot = owners.add_owner(admin.account, "bot", "b", admin=False)
-    created = admin.create(PATH, {"public_key": f"{key} comment", "acl": ["bind:a.example"], "owner_id": bot.id})
-    expected = {"account": admin.account, "id": created["id"], "owner_id": bot.id, "acl": ["bind:a.example"]}
-    assert found(key) == expected
-    admin.patch(f"{PATH}/{created['id']}", {"acl": ["bind:b.example"], "description": "d"})
-    assert found(key) == {**expected, "acl": ["bind:b.example"]}
+    credential = admin.create(PATH, {"public_key": f"{key} comment", "acl": ["bind:a.example"], "owner_id": bot.id})
+    expected = {"account": admin.account, "id": credential["id"], "owner_id": bot.id, "acl": ["bind:a.example"]}
+    assert find_credential(key) == expected
+    admin.patch(f"{PATH}/{credential['id']}", {"acl": ["bind:b.example"], "description": "d"})
+    assert find_credential(key) == {**expected, "acl": ["bind:b.example"]}
 
 
 def test_a_gateway_asks_the_store_once(admin: Client) -> None:
@@ -196,7 +206,7 @@ def test_a_gateway_asks_the_store_once(admin: Client) -> None:
     admin.create(PATH, {"public_key": key})
     requests = aws.client("dynamodb").meta.events
     requests.register("before-call.dynamodb", lambda model, **_: calls.append(model.name), unique_id="calls")
-    assert found(key) is not None
+    assert find_credential(key) is not None
     requests.unregister("before-call.dynamodb", unique_id="calls")
     assert calls == ["GetItem"]
 
@@ -205,30 +215,30 @@ def test_a_gateway_asks_the_store_once(admin: Client) -> None:
 def test_a_credential_whose_making_breaks_off_lets_in_whoever_its_owner_may(admin: Client, operation: str) -> None:
     bot, key = admin.create("/bot_users", {"name": "deploy"})["id"], public_key()
 
-    def broken(**_: object) -> None:
+    def fail(**_: object) -> None:
         raise EndpointConnectionError(endpoint_url="http://store")
 
     events = aws.client("dynamodb").meta.events
-    events.register(f"provide-client-params.dynamodb.{operation}", broken)
-    made = admin.post(PATH, {"public_key": key, "owner_id": bot})
-    events.unregister(f"provide-client-params.dynamodb.{operation}", broken)
-    assert made.status == 201
-    assert found(key) is not None
+    events.register(f"provide-client-params.dynamodb.{operation}", fail)
+    answer = admin.post(PATH, {"public_key": key, "owner_id": bot})
+    events.unregister(f"provide-client-params.dynamodb.{operation}", fail)
+    assert answer.status == 201
+    assert find_credential(key) is not None
     for active in (False, True):
         admin.patch(f"/bot_users/{bot}", {"active": active})
-        assert (found(key) is not None) is active
+        assert (find_credential(key) is not None) is active
 
 
 def test_a_change_to_no_rules_lifts_every_restriction_and_any_other_leaves_them(
     admin: Client, stranger: Client
 ) -> None:
     key = public_key()
-    created = admin.create(PATH, {"public_key": key, "acl": ["bind:a.example"], "description": "d"})
-    renamed = admin.patch(f"{PATH}/{created['id']}", {"description": "new", "acl": None}).json
-    assert renamed == {**created, "description": "new"}
-    assert_not_found(stranger.patch(f"{PATH}/{created['id']}", {"acl": ["*"]}), PATH)
-    assert (found(key) or {})["acl"] == ["bind:a.example"]
-    changed = admin.patch(f"{PATH}/{created['id']}", {"acl": [], "metadata": "m"}).json
-    assert changed == {**renamed, "acl": [], "metadata": "m"}
-    assert admin.get(f"{PATH}/{created['id']}").json == changed
-    assert (found(key) or {})["acl"] == []
+    credential = admin.create(PATH, {"public_key": key, "acl": ["bind:a.example"], "description": "d"})
+    renamed = admin.patch(f"{PATH}/{credential['id']}", {"description": "new", "acl": None}).json
+    assert renamed == {**credential, "description": "new"}
+    assert_not_found(stranger.patch(f"{PATH}/{credential['id']}", {"acl": ["*"]}), PATH)
+    assert (find_credential(key) or {})["acl"] == ["bind:a.example"]
+    changed_credential = admin.patch(f"{PATH}/{credential['id']}", {"acl": [], "metadata": "m"}).json
+    assert changed_credential == {**renamed, "acl": [], "metadata": "m"}
+    assert admin.get(f"{PATH}/{credential['id']}").json == changed_credential
+    assert (find_credential(key) or {})["acl"] == []

@@ -24,21 +24,21 @@ def least(admin: Client) -> dict[str, Any]:
 
 
 def test_what_is_not_specified_has_its_default(admin: Client, least: dict[str, Any]) -> None:
-    created = admin.create(PATH, least)
-    until = clock.parse(created["created_at"]) + timedelta(days=365)
-    assert created == {
+    certificate = admin.create(PATH, least)
+    until = clock.parse(certificate["created_at"]) + timedelta(days=365)
+    assert certificate == {
         **least,
-        "id": created["id"],
+        "id": certificate["id"],
         "created_by": key_in(admin.token),
-        "uri": created["uri"],
-        "created_at": created["created_at"],
+        "uri": certificate["uri"],
+        "created_at": certificate["created_at"],
         "description": "",
         "metadata": "",
         "key_type": "ed25519",
         "principals": [],
-        "valid_after": created["created_at"],
+        "valid_after": certificate["created_at"],
         "valid_until": clock.rfc3339(until),
-        "certificate": created["certificate"],
+        "certificate": certificate["certificate"],
     }
 
 
@@ -46,20 +46,22 @@ def test_what_is_not_specified_has_its_default(admin: Client, least: dict[str, A
 def test_authorities_of_every_type_certify_hosts(admin: Client, kind: str) -> None:
     size = {"key_size": 2048} if kind == "rsa" else {}
     authority = admin.create(AUTHORITIES, {"private_key_type": kind, **size})
-    asked = {"ssh_certificate_authority_id": authority["id"], "public_key": samples.public_key()}
-    created = admin.create(PATH, {**asked, "principals": ["db.example.com"]})
-    read = Certificate.of(created["certificate"])
-    without_options = {**created, "critical_options": {}, "extensions": {}}
+    body = {"ssh_certificate_authority_id": authority["id"], "public_key": samples.public_key()}
+    certificate = admin.create(PATH, {**body, "principals": ["db.example.com"]})
+    read = Certificate.of(certificate["certificate"])
+    without_options = {**certificate, "critical_options": {}, "extensions": {}}
     promised = Certificate.promised(without_options, authority, serial=read.serial)
     assert read == replace(promised, type="ssh-ed25519-cert-v01@openssh.com host certificate")
     assert read.serial != 0
 
 
 def test_hosts_have_no_options(admin: Client, least: dict[str, Any]) -> None:
-    known = "description, metadata, ssh_certificate_authority_id, public_key, principals, valid_after, valid_until"
+    field_names = (
+        "description, metadata, ssh_certificate_authority_id, public_key, principals, valid_after, valid_until"
+    )
     answer = admin.post(PATH, {**least, "critical_options": {}, "extensions": {}})
     assert_invalid(
-        answer, dict.fromkeys(("critical_options", "extensions"), f"is not accepted here; accepted: {known}")
+        answer, dict.fromkeys(("critical_options", "extensions"), f"is not accepted here; accepted: {field_names}")
     )
 
 
@@ -68,11 +70,11 @@ def test_a_certificate_ends_after_it_starts(admin: Client, least: dict[str, Any]
 
 
 def test_every_bad_field_is_named_as_for_users(admin: Client) -> None:
-    asked = {"ssh_certificate_authority_id": "x", "public_key": "x", "principals": [""], "valid_after": "x"}
+    body = {"ssh_certificate_authority_id": "x", "public_key": "x", "principals": [""], "valid_after": "x"}
     faults = {
         "ssh_certificate_authority_id": "must be an id of the form sshca_…",
         "public_key": "must be one line in OpenSSH authorized_keys form: <type> <base64> [comment]",
         "principals.0": "must not be empty or contain control characters",
         "valid_after": "must be an RFC 3339 time, for example 2026-01-31T12:00:00Z",
     }
-    assert_invalid(admin.post(PATH, asked), faults)
+    assert_invalid(admin.post(PATH, body), faults)

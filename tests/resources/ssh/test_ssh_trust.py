@@ -24,7 +24,7 @@ Revoked = Callable[[Answer, Any], bool]
 
 
 @pytest.fixture
-def revoked(tmp_path_factory: pytest.TempPathFactory) -> Revoked:
+def is_revoked(tmp_path_factory: pytest.TempPathFactory) -> Revoked:
     """Return whether ssh-keygen finds a certificate revoked by a raw answer."""
 
     def is_revoked(answer: Answer, certificate: Any) -> bool:
@@ -39,41 +39,41 @@ def authority(admin: Client) -> str:
 
 
 def certify(client: Client, authority: str, kind: str = USERS, **fields: Any) -> Any:
-    asked = {"ssh_certificate_authority_id": authority, "public_key": samples.public_key()}
-    return client.create(kind, {**asked, **fields})
+    body = {"ssh_certificate_authority_id": authority, "public_key": samples.public_key()}
+    return client.create(kind, {**body, **fields})
 
 
 def fetch(client: Client, authority: str, query: str = "", **headers: str) -> Answer:
     """Return the list, raw, as a server fetches it: without a token and a version."""
-    sent = {"Accept": RAW, "Service_Version": "", **headers}
-    return client.send("GET", f"{AUTHORITIES}/{authority}/krl{query}", **sent)
+    all_headers = {"Accept": RAW, "Service_Version": "", **headers}
+    return client.send("GET", f"{AUTHORITIES}/{authority}/krl{query}", **all_headers)
 
 
 @pytest.mark.parametrize("kind", [{}, {"private_key_type": "rsa", "key_size": 2048}])
 def test_the_list_revokes_what_was_revoked_and_nothing_else(
-    admin: Client, nobody: Client, revoked: Revoked, kind: dict[str, Any]
+    admin: Client, nobody: Client, is_revoked: Revoked, kind: dict[str, Any]
 ) -> None:
     authority = admin.create(AUTHORITIES, kind)["id"]
-    deleted, host, kept = certify(admin, authority), certify(admin, authority, HOSTS), certify(admin, authority)
+    deleted, host, active = certify(admin, authority), certify(admin, authority, HOSTS), certify(admin, authority)
     before = fetch(nobody, authority)
-    assert [revoked(before, one) for one in (deleted, host, kept)] == [False, False, False]
+    assert [is_revoked(before, certificate) for certificate in (deleted, host, active)] == [False, False, False]
     admin.delete(f"{USERS}/{deleted['id']}")
     admin.create(f"{AUTHORITIES}/{authority}/revocations", {"ssh_host_certificate_id": host["id"]})
     after = fetch(nobody, authority)
-    assert [revoked(after, one) for one in (deleted, host, kept)] == [True, True, False]
+    assert [is_revoked(after, certificate) for certificate in (deleted, host, active)] == [True, True, False]
 
 
 def test_a_revoked_key_takes_all_its_certificates_with_it(
-    admin: Client, nobody: Client, authority: str, revoked: Revoked
+    admin: Client, nobody: Client, authority: str, is_revoked: Revoked
 ) -> None:
     key = samples.public_key()
-    lost = [certify(admin, authority, public_key=key) for _ in range(2)]
-    kept = certify(admin, authority)
-    made = admin.create(f"{AUTHORITIES}/{authority}/revocations", {"public_key": key})
+    key_certificates = [certify(admin, authority, public_key=key) for _ in range(2)]
+    active = certify(admin, authority)
+    revocation = admin.create(f"{AUTHORITIES}/{authority}/revocations", {"public_key": key})
     answer = fetch(nobody, authority)
-    assert [revoked(answer, one) for one in (*lost, kept)] == [True, True, False]
-    admin.delete(f"{AUTHORITIES}/{authority}/revocations/{made['id']}")
-    assert not revoked(fetch(nobody, authority), lost[0])
+    assert [is_revoked(answer, certificate) for certificate in (*key_certificates, active)] == [True, True, False]
+    admin.delete(f"{AUTHORITIES}/{authority}/revocations/{revocation['id']}")
+    assert not is_revoked(fetch(nobody, authority), key_certificates[0])
 
 
 def test_a_raw_list_is_binary_and_else_it_is_base64_text(admin: Client, nobody: Client, authority: str) -> None:
@@ -101,11 +101,11 @@ def test_the_function_hands_the_gateway_a_raw_list_in_base64(admin: Client, nobo
 
 
 def test_an_authority_without_revocations_has_an_empty_valid_list(
-    admin: Client, nobody: Client, authority: str, revoked: Revoked
+    admin: Client, nobody: Client, authority: str, is_revoked: Revoked
 ) -> None:
     answer = fetch(nobody, authority)
     assert answer.status == 200
-    assert not revoked(answer, certify(admin, authority))
+    assert not is_revoked(answer, certify(admin, authority))
 
 
 def test_a_list_that_has_not_changed_is_not_sent_again(admin: Client, nobody: Client, authority: str) -> None:
@@ -114,26 +114,26 @@ def test_a_list_that_has_not_changed_is_not_sent_again(admin: Client, nobody: Cl
     assert first.headers["vary"] == "Accept, Accept-Encoding"
     again = fetch(nobody, authority, If_None_Match=first.headers["etag"])
     assert (again.status, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
-    made = admin.create(f"{AUTHORITIES}/{authority}/revocations", {"serial": "7"})
-    changed = fetch(nobody, authority, If_None_Match=first.headers["etag"])
-    assert changed.status == 200
-    admin.delete(f"{AUTHORITIES}/{authority}/revocations/{made['id']}")
-    taken_back = fetch(nobody, authority, If_None_Match=changed.headers["etag"])
+    revocation = admin.create(f"{AUTHORITIES}/{authority}/revocations", {"serial": "7"})
+    answer = fetch(nobody, authority, If_None_Match=first.headers["etag"])
+    assert answer.status == 200
+    admin.delete(f"{AUTHORITIES}/{authority}/revocations/{revocation['id']}")
+    taken_back = fetch(nobody, authority, If_None_Match=answer.headers["etag"])
     assert taken_back.status == 200
-    assert taken_back.headers["etag"] not in (first.headers["etag"], changed.headers["etag"])
+    assert taken_back.headers["etag"] not in (first.headers["etag"], answer.headers["etag"])
 
 
 def reads(send: Callable[[], Answer]) -> tuple[int, int]:
     """Return the status of an answer, and how often the store was asked for it."""
-    asked: list[str] = []
+    calls: list[str] = []
 
     def count(**_: object) -> None:
-        asked.append("")
+        calls.append("")
 
     events = aws.client("dynamodb").meta.events
     events.register_first("before-send.dynamodb", count)
     try:
-        return send().status, len(asked)
+        return send().status, len(calls)
     finally:
         events.unregister("before-send.dynamodb", count)
 
@@ -147,40 +147,40 @@ def test_a_list_that_has_not_changed_costs_one_read(admin: Client, nobody: Clien
     assert reads(lambda: fetch(nobody, ids.new("sshca"))) == (404, 1)
 
 
-def test_lists_of_one_account_are_merged(admin: Client, nobody: Client, authority: str, revoked: Revoked) -> None:
+def test_lists_of_one_account_are_merged(admin: Client, nobody: Client, authority: str, is_revoked: Revoked) -> None:
     other = admin.create(AUTHORITIES, {"private_key_type": "ecdsa"})["id"]
-    old, new, kept = certify(admin, authority), certify(admin, other), certify(admin, other)
+    old, new, active = certify(admin, authority), certify(admin, other), certify(admin, other)
     admin.delete(f"{USERS}/{old['id']}")
     admin.delete(f"{USERS}/{new['id']}")
     for first, second in ((authority, other), (other, authority)):
         answer = fetch(nobody, first, f"?also={second}")
-        assert [revoked(answer, one) for one in (old, new, kept)] == [True, True, False]
+        assert [is_revoked(answer, certificate) for certificate in (old, new, active)] == [True, True, False]
         tag = answer.headers["etag"]
         assert fetch(nobody, first, f"?also={second}", If_None_Match=tag).status == 304
         assert fetch(nobody, first, If_None_Match=tag).status == 200
     tag = fetch(nobody, authority, f"?also={other}").headers["etag"]
-    admin.delete(f"{USERS}/{kept['id']}")
+    admin.delete(f"{USERS}/{active['id']}")
     changed = fetch(nobody, authority, f"?also={other},{authority}", If_None_Match=tag)
-    assert (changed.status, revoked(changed, kept)) == (200, True)
+    assert (changed.status, is_revoked(changed, active)) == (200, True)
 
 
 def test_lists_that_are_too_large_together_are_refused_by_their_counts(
     admin: Client, nobody: Client, authority: str
 ) -> None:
-    others = [admin.create(AUTHORITIES, {})["id"] for _ in range(5)]
-    for id in (authority, *others):
+    other_ids = [admin.create(AUTHORITIES, {})["id"] for _ in range(5)]
+    for id in (authority, *other_ids):
         full = Write.update(f"krl#{id}", "head", Condition("attribute_exists(#id)"), sets={"count": 100_000})
         dynamodb.do(full)
-    also = f"?also={','.join(others)}"
+    also = f"?also={','.join(other_ids)}"
     assert reads(lambda: fetch(nobody, authority, also)) == (409, 1)
     message = "These lists are too large for one answer: request fewer of them at once."
     assert_refused(fetch(nobody, authority, also), 409, "conflict", message)
-    assert fetch(nobody, authority, f"?also={','.join(others[1:])}").status == 200
+    assert fetch(nobody, authority, f"?also={','.join(other_ids[1:])}").status == 200
 
 
 def test_lists_of_two_accounts_are_not_merged(admin: Client, stranger: Client, nobody: Client, authority: str) -> None:
-    theirs = stranger.create(AUTHORITIES, {})["id"]
-    for also in (theirs, ids.new("sshca")):
+    stranger_authority = stranger.create(AUTHORITIES, {})["id"]
+    for also in (stranger_authority, ids.new("sshca")):
         assert_not_found(fetch(nobody, authority, f"?also={also}"), AUTHORITIES)
 
 
@@ -197,10 +197,10 @@ def test_a_query_names_authorities(nobody: Client, authority: str, query: str, f
     assert_invalid(fetch(nobody, authority, query), faults)
 
 
-@pytest.mark.parametrize("what", ["krl", "public_key"])
-def test_what_is_no_authority_is_not_found(nobody: Client, what: str) -> None:
+@pytest.mark.parametrize("document", ["krl", "public_key"])
+def test_what_is_no_authority_is_not_found(nobody: Client, document: str) -> None:
     for id in ("x", "sshca_short", f"ca_{'0' * 27}", f"sshca_{'0' * 27}"):
-        assert_not_found(nobody.send("GET", f"{AUTHORITIES}/{id}/{what}", Service_Version=""), AUTHORITIES)
+        assert_not_found(nobody.send("GET", f"{AUTHORITIES}/{id}/{document}", Service_Version=""), AUTHORITIES)
 
 
 def test_the_public_key_is_a_line_of_text(admin: Client, nobody: Client) -> None:
@@ -214,28 +214,28 @@ def test_the_public_key_is_a_line_of_text(admin: Client, nobody: Client) -> None
 
 
 def test_what_has_ended_leaves_the_list_which_outlives_its_authority_until_the_last_end(
-    admin: Client, nobody: Client, authority: str, revoked: Revoked
+    admin: Client, nobody: Client, authority: str, is_revoked: Revoked
 ) -> None:
     soon = clock.rfc3339(clock.now() + timedelta(seconds=4))
     short, long = certify(admin, authority, valid_until=soon), certify(admin, authority, HOSTS)
-    gone = admin.create(AUTHORITIES, {})["id"]
-    one, other = (certify(admin, gone, valid_until=soon) for _ in range(2))
-    for address in (f"{USERS}/{short['id']}", f"{HOSTS}/{long['id']}", f"{USERS}/{one['id']}"):
+    deleted_authority = admin.create(AUTHORITIES, {})["id"]
+    first, other = (certify(admin, deleted_authority, valid_until=soon) for _ in range(2))
+    for address in (f"{USERS}/{short['id']}", f"{HOSTS}/{long['id']}", f"{USERS}/{first['id']}"):
         admin.delete(address)
-    admin.delete(f"{AUTHORITIES}/{gone}")
+    admin.delete(f"{AUTHORITIES}/{deleted_authority}")
     admin.delete(f"{USERS}/{other['id']}")
-    listed = [
+    ends = [
         revocation["valid_until"] for revocation in admin.all(f"{AUTHORITIES}/{authority}/revocations", "revocations")
     ]
-    assert listed == [long["valid_until"], soon]
-    assert [revoked(fetch(nobody, authority), certificate) for certificate in (short, long)] == [True, True]
-    assert [revoked(fetch(nobody, gone), certificate) for certificate in (one, other)] == [True, True]
+    assert ends == [long["valid_until"], soon]
+    assert [is_revoked(fetch(nobody, authority), certificate) for certificate in (short, long)] == [True, True]
+    assert [is_revoked(fetch(nobody, deleted_authority), certificate) for certificate in (first, other)] == [True, True]
     while clock.now() < clock.parse(soon):
         time.sleep(0.2)
-    (kept,) = admin.all(f"{AUTHORITIES}/{authority}/revocations", "revocations")
-    assert kept["valid_until"] == long["valid_until"]
-    assert [revoked(fetch(nobody, authority), certificate) for certificate in (short, long)] == [False, True]
-    assert_not_found(fetch(nobody, gone), AUTHORITIES)
+    (entry,) = admin.all(f"{AUTHORITIES}/{authority}/revocations", "revocations")
+    assert entry["valid_until"] == long["valid_until"]
+    assert [is_revoked(fetch(nobody, authority), certificate) for certificate in (short, long)] == [False, True]
+    assert_not_found(fetch(nobody, deleted_authority), AUTHORITIES)
 
 
 def test_the_list_of_an_authority_that_revoked_nothing_goes_with_it(

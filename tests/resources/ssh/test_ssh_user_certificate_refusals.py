@@ -36,7 +36,7 @@ def least(admin: Client) -> dict[str, Any]:
     return {"ssh_certificate_authority_id": authority["id"], "public_key": samples.public_key()}
 
 
-def packed(*parts: bytes) -> str:
+def pack(*parts: bytes) -> str:
     """Strings as the SSH protocol packs them, in base64."""
     return base64.b64encode(b"".join(len(part).to_bytes(4) + part for part in parts)).decode()
 
@@ -89,15 +89,15 @@ REFUSED: dict[str, list[tuple[Any, dict[str, str]]]] = {
         *((line, {"": FORM}) for line in ("", " ", "ssh-ed25519", "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA\n")),
         ("no key", {"": INTACT}),
         ("ssh-ed25519 AAAA", {"": INTACT}),
-        ("ssh-ed25519 " + packed(b"ssh-ed25519", b"short"), {"": INTACT}),
-        ("ssh-ed25519 " + packed(b"ssh-ed25519", b"k" * 32, b"more"), {"": INTACT}),
-        ("ssh-ed25519 " + packed(b"ssh-rsa", b"k" * 32), {"": INTACT}),
-        ("ecdsa-sha2-nistp256 " + packed(b"ecdsa-sha2-nistp256", b"nistp256", b"\4" + b"\1" * 64), {"": INTACT}),
-        ("ecdsa-sha2-nistp256 " + packed(b"ecdsa-sha2-nistp256", b"nistp384", b"\4" + b"\1" * 96), {"": INTACT}),
-        ("ssh-rsa " + packed(b"ssh-rsa", b"\1\0\1", b"\0"), {"": INTACT}),
-        ("ssh-ed448 " + packed(b"ssh-ed448", b"k" * 57), {"": INTACT}),
+        ("ssh-ed25519 " + pack(b"ssh-ed25519", b"short"), {"": INTACT}),
+        ("ssh-ed25519 " + pack(b"ssh-ed25519", b"k" * 32, b"more"), {"": INTACT}),
+        ("ssh-ed25519 " + pack(b"ssh-rsa", b"k" * 32), {"": INTACT}),
+        ("ecdsa-sha2-nistp256 " + pack(b"ecdsa-sha2-nistp256", b"nistp256", b"\4" + b"\1" * 64), {"": INTACT}),
+        ("ecdsa-sha2-nistp256 " + pack(b"ecdsa-sha2-nistp256", b"nistp384", b"\4" + b"\1" * 96), {"": INTACT}),
+        ("ssh-rsa " + pack(b"ssh-rsa", b"\1\0\1", b"\0"), {"": INTACT}),
+        ("ssh-ed448 " + pack(b"ssh-ed448", b"k" * 57), {"": INTACT}),
         (
-            "sk-ssh-ed25519@openssh.com " + packed(b"sk-ssh-ed25519@openssh.com", b"k" * 32, b"ssh:"),
+            "sk-ssh-ed25519@openssh.com " + pack(b"sk-ssh-ed25519@openssh.com", b"k" * 32, b"ssh:"),
             {"": "must be an rsa, ecdsa or ed25519 key; security keys cannot be certified"},
         ),
         (
@@ -147,7 +147,7 @@ REFUSED: dict[str, list[tuple[Any, dict[str, str]]]] = {
         ({"a\tb": ""}, {".a\tb": NAME}),
         ({"n" * 256: ""}, {f".{'n' * 189}": LONG}),
         ({"a@b": "é" * 513}, {".a@b": "must be at most 1024 bytes of UTF-8"}),
-        ({f"{place}@b": "" for place in range(33)}, {"": "must have at most 32 entries"}),
+        ({f"{number}@b": "" for number in range(33)}, {"": "must have at most 32 entries"}),
         (
             {"permit-pty": "", "force-command": "/bin/true", "source-address": "192.0.2.0/24", "verify-required": ""},
             {".force-command": CRITICAL, ".source-address": CRITICAL, ".verify-required": CRITICAL},
@@ -163,7 +163,7 @@ def test_a_value_that_breaks_a_rule_is_refused_and_the_rule_told(
     least["valid_until"] = "2040-01-01T00:00:00Z"
     for value, errors in REFUSED[field]:
         answer = admin.post(PATH, {**least, field: value})
-        assert_invalid(answer, {f"{field}{place}": rule for place, rule in errors.items()})
+        assert_invalid(answer, {f"{field}{suffix}": rule for suffix, rule in errors.items()})
 
 
 @pytest.mark.parametrize(

@@ -40,31 +40,31 @@ def least(authority: Any) -> dict[str, Any]:
 
 
 def test_what_is_not_specified_has_its_default(admin: Client, least: dict[str, Any]) -> None:
-    created = admin.create(PATH, {**least, "extensions": {}})
-    until = clock.parse(created["created_at"]) + timedelta(hours=24)
-    assert created == {
+    certificate = admin.create(PATH, {**least, "extensions": {}})
+    until = clock.parse(certificate["created_at"]) + timedelta(hours=24)
+    assert certificate == {
         **least,
-        "id": created["id"],
+        "id": certificate["id"],
         "created_by": key_in(admin.token),
-        "uri": created["uri"],
-        "created_at": created["created_at"],
+        "uri": certificate["uri"],
+        "created_at": certificate["created_at"],
         "description": "",
         "metadata": "",
         "key_type": "ed25519",
         "principals": [],
         "critical_options": {},
         "extensions": {"permit-pty": "", "permit-user-rc": ""},
-        "valid_after": created["created_at"],
+        "valid_after": certificate["created_at"],
         "valid_until": clock.rfc3339(until),
-        "certificate": created["certificate"],
+        "certificate": certificate["certificate"],
     }
-    assert Certificate.of(created["certificate"]).extensions == created["extensions"]
+    assert Certificate.of(certificate["certificate"]).extensions == certificate["extensions"]
 
 
 KEPT: list[dict[str, Any]] = [
     {"extensions": {"permit-user-rc": ""}},
     *({"principals": principals} for principals in (["b", "a", "c"], ["same", "same"], ["a,b", "x y", "ünï"])),
-    {"principals": [f"{place:03}".ljust(255, "p") for place in range(256)]},
+    {"principals": [f"{number:03}".ljust(255, "p") for number in range(256)]},
     *(
         {"critical_options": {"source-address": addresses}}
         for addresses in ("192.0.2.1", "2001:db8::/32,10.0.0.0/8", "::1/128", "0.0.0.0/0,::/0")
@@ -74,19 +74,19 @@ KEPT: list[dict[str, Any]] = [
 
 def test_what_is_asked_for_is_shown_and_signed_as_it_is(admin: Client, authority: Any, least: dict[str, Any]) -> None:
     for fields in KEPT:
-        created = admin.create(PATH, {**least, **fields})
-        assert {name: created[name] for name in fields} == fields
-        read = Certificate.of(created["certificate"])
-        assert read == Certificate.promised(created, authority, serial=read.serial)
+        certificate = admin.create(PATH, {**least, **fields})
+        assert {name: certificate[name] for name in fields} == fields
+        read = Certificate.of(certificate["certificate"])
+        assert read == Certificate.promised(certificate, authority, serial=read.serial)
 
 
 def test_times_are_shown_in_utc_and_whole_seconds(admin: Client, least: dict[str, Any]) -> None:
     times = {"valid_after": "2030-01-31T12:00:00+05:30", "valid_until": "2032-02-29T00:00:00.1+23:59"}
-    created = admin.create(PATH, {**least, **times})
-    assert (created["valid_after"], created["valid_until"]) == ("2030-01-31T06:30:00Z", "2032-02-28T00:01:00Z")
+    certificate = admin.create(PATH, {**least, **times})
+    assert (certificate["valid_after"], certificate["valid_until"]) == ("2030-01-31T06:30:00Z", "2032-02-28T00:01:00Z")
     longest = {"valid_after": "1970-01-01T00:00:00Z", "valid_until": "9999-12-31T23:59:59Z"}
-    created = admin.create(PATH, {**least, **longest})
-    assert {name: created[name] for name in longest} == longest
+    certificate = admin.create(PATH, {**least, **longest})
+    assert {name: certificate[name] for name in longest} == longest
 
 
 @pytest.mark.parametrize("authority_type", ["ed25519", "ecdsa", "rsa"])
@@ -97,46 +97,46 @@ def test_authorities_of_every_type_sign_keys_of_every_type(
     authority = admin.create(AUTHORITIES, {"private_key_type": authority_type, **size})
     for name, (key_type, _) in KEYS.items():
         request = {"ssh_certificate_authority_id": authority["id"], "public_key": public_keys[name]}
-        created = admin.create(PATH, request)
-        read = Certificate.of(created["certificate"])
-        assert created["key_type"] == key_type
+        certificate = admin.create(PATH, request)
+        read = Certificate.of(certificate["certificate"])
+        assert certificate["key_type"] == key_type
         assert read.serial != 0
-        assert read == Certificate.promised(created, authority, serial=read.serial)
+        assert read == Certificate.promised(certificate, authority, serial=read.serial)
 
 
 def test_a_certificate_is_one_line_whose_comment_is_the_id(admin: Client, least: dict[str, Any]) -> None:
-    created = admin.create(PATH, least)
-    kind, _, comment = created["certificate"].split(" ")
-    assert (kind, comment) == ("ssh-ed25519-cert-v01@openssh.com", created["id"])
+    certificate = admin.create(PATH, least)
+    kind, _, comment = certificate["certificate"].split(" ")
+    assert (kind, comment) == ("ssh-ed25519-cert-v01@openssh.com", certificate["id"])
 
 
 def test_two_certificates_for_the_same_body_differ(admin: Client, least: dict[str, Any]) -> None:
-    one, other = admin.create(PATH, least), admin.create(PATH, least)
-    assert Certificate.of(one["certificate"]).serial != Certificate.of(other["certificate"]).serial
-    assert one["certificate"].split()[1] != other["certificate"].split()[1]
+    first, other = admin.create(PATH, least), admin.create(PATH, least)
+    assert Certificate.of(first["certificate"]).serial != Certificate.of(other["certificate"]).serial
+    assert first["certificate"].split()[1] != other["certificate"].split()[1]
 
 
 def test_the_public_key_is_echoed_as_it_was_sent(admin: Client, least: dict[str, Any]) -> None:
     for form in ("{}\n", "{} ann@laptop", "  {}\tgrüße aus Köln 🦊 \r\n"):
         line = form.format(least["public_key"])
-        created = admin.create(PATH, {**least, "public_key": line})
-        assert created["public_key"] == line
-        assert admin.get(f"{PATH}/{created['id']}").json == created
+        certificate = admin.create(PATH, {**least, "public_key": line})
+        assert certificate["public_key"] == line
+        assert admin.get(f"{PATH}/{certificate['id']}").json == certificate
 
 
 def test_the_largest_certificate_there_can_be_is_kept_whole(admin: Client, least: dict[str, Any]) -> None:
     request = {
         **least,
         "public_key": least["public_key"] + " " + "c" * (16 * 1024 - len(least["public_key"]) - 1),
-        "principals": [f"{place:03}".ljust(255, "p") for place in range(256)],
+        "principals": [f"{number:03}".ljust(255, "p") for number in range(256)],
         "critical_options": {"force-command": "c" * 16 * 1024, "source-address": ",".join(["192.0.2.0/24"] * 315)},
-        "extensions": {f"{place:02}@example.com".ljust(255, "x"): "v" * 1024 for place in range(32)},
+        "extensions": {f"{number:02}@example.com".ljust(255, "x"): "v" * 1024 for number in range(32)},
         "description": "d" * 255,
         "metadata": "m" * 4096,
     }
-    created = admin.create(PATH, request)
-    assert {name: created[name] for name in request} == request
-    assert admin.get(f"{PATH}/{created['id']}").json == created
+    certificate = admin.create(PATH, request)
+    assert {name: certificate[name] for name in request} == request
+    assert admin.get(f"{PATH}/{certificate['id']}").json == certificate
 
 
 @pytest.mark.parametrize("path", [PATH, "/ssh_host_certificates"])

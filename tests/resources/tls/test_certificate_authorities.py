@@ -33,43 +33,43 @@ def read_by_openssl(certificate: str) -> dict[str, Any]:
     return {name: facts[name] for name in READ}
 
 
-def refused(admin: Client, ca_pem: Any, sentence: str) -> None:
+def assert_pem_refused(admin: Client, ca_pem: Any, sentence: str) -> None:
     assert_invalid(admin.post(PATH, {"ca_pem": ca_pem}), {"ca_pem": sentence})
 
 
 def test_an_authority_is_shown_whole_with_what_openssl_reads_in_it(admin: Client) -> None:
     usages = ("keyUsage=critical,keyCertSign,cRLSign", "extendedKeyUsage=clientAuth,1.2.3.4")
     ca_pem = authority("p256", *usages).certificate
-    created = admin.create(PATH, {"description": "d", "metadata": "m", "ca_pem": ca_pem})
-    assert created == {
-        "id": created["id"],
-        "uri": f"http://localhost{PATH}/{created['id']}",
-        "created_at": created["created_at"],
+    new_authority = admin.create(PATH, {"description": "d", "metadata": "m", "ca_pem": ca_pem})
+    assert new_authority == {
+        "id": new_authority["id"],
+        "uri": f"http://localhost{PATH}/{new_authority['id']}",
+        "created_at": new_authority["created_at"],
         "description": "d",
         "metadata": "m",
         "ca_pem": ca_pem,
         "subject_common_name": "ca p256",
-        "not_before": created["not_before"],
-        "not_after": created["not_after"],
+        "not_before": new_authority["not_before"],
+        "not_after": new_authority["not_after"],
         "key_usages": ["keyCertSign", "cRLSign"],
         "extended_key_usages": ["clientAuth", "1.2.3.4"],
     }
-    assert {name: created[name] for name in READ} == read_by_openssl(ca_pem)
-    assert admin.get(f"{PATH}/{created['id']}").json == created
+    assert {name: new_authority[name] for name in READ} == read_by_openssl(ca_pem)
+    assert admin.get(f"{PATH}/{new_authority['id']}").json == new_authority
 
 
 @pytest.mark.parametrize("kind", ["rsa-2048", "p384", "ed25519"])
 def test_an_authority_may_have_a_key_of_any_kind_and_say_nothing_of_usages(admin: Client, kind: str) -> None:
-    created = admin.create(PATH, {"ca_pem": authority(kind).certificate})
-    assert (created["key_usages"], created["extended_key_usages"]) == ([], [])
-    assert {name: created[name] for name in READ} == read_by_openssl(created["ca_pem"])
+    new_authority = admin.create(PATH, {"ca_pem": authority(kind).certificate})
+    assert (new_authority["key_usages"], new_authority["extended_key_usages"]) == ([], [])
+    assert {name: new_authority[name] for name in READ} == read_by_openssl(new_authority["ca_pem"])
 
 
 def test_openssl_verifies_a_client_by_the_authority_that_is_shown(admin: Client) -> None:
     ca = authority("p256", "keyUsage=critical,keyCertSign")
     leaf = openssl.issue("/CN=client", extensions=("basicConstraints=CA:FALSE",), issuer=ca).certificate
-    stored = admin.create(PATH, {"ca_pem": ca.certificate})["ca_pem"]
-    assert openssl.run("verify", "-CAfile", "ca", "leaf", files={"ca": stored, "leaf": leaf}) == "leaf: OK\n"
+    pem = admin.create(PATH, {"ca_pem": ca.certificate})["ca_pem"]
+    assert openssl.run("verify", "-CAfile", "ca", "leaf", files={"ca": pem, "leaf": leaf}) == "leaf: OK\n"
 
 
 def test_an_authority_between_others_is_one_too(admin: Client) -> None:
@@ -84,16 +84,14 @@ def test_an_authority_that_expired_is_accepted(admin: Client) -> None:
     signing = ("-selfsign", "-keyfile", "key", "-in", "request", "-extfile", "extensions", "-md", "sha256", *dates)
     files = {"key": key, "request": request, "extensions": CA[0]}
     old = openssl.run("ca", "-config", "config", "-batch", "-notext", *signing, files=files)
-    created = admin.create(PATH, {"ca_pem": old})
-    assert (created["not_before"], created["not_after"]) == ("2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z")
+    new_authority = admin.create(PATH, {"ca_pem": old})
+    assert (new_authority["not_before"], new_authority["not_after"]) == ("2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z")
 
 
 def test_the_pem_is_written_anew_with_a_final_newline(admin: Client) -> None:
     ca_pem = authority().certificate
-    written = (
-        openssl.run("x509", "-text", stdin=ca_pem).replace("CERTIFICATE", "X509 CERTIFICATE").replace("\n", "\r\n")
-    )
-    assert admin.create(PATH, {"ca_pem": f"{written}the end"})["ca_pem"] == ca_pem
+    source = openssl.run("x509", "-text", stdin=ca_pem).replace("CERTIFICATE", "X509 CERTIFICATE").replace("\n", "\r\n")
+    assert admin.create(PATH, {"ca_pem": f"{source}the end"})["ca_pem"] == ca_pem
 
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
@@ -115,7 +113,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 def test_what_is_no_certificate_of_an_authority_is_refused_with_a_reason(
     admin: Client, ca_pem: Callable[[], Any], sentence: str
 ) -> None:
-    refused(admin, ca_pem(), sentence)
+    assert_pem_refused(admin, ca_pem(), sentence)
 
 
 def test_a_private_key_is_refused_and_not_repeated(admin: Client) -> None:
@@ -140,12 +138,12 @@ def test_a_certificate_is_at_most_16_kib(admin: Client) -> None:
         return openssl.issue("/CN=large", extensions=(*CA, f"subjectAltName={dns}")).certificate
 
     assert admin.create(PATH, {"ca_pem": large(180)})["subject_common_name"] == "large"
-    refused(admin, large(220), "must be at most 16384 bytes")
+    assert_pem_refused(admin, large(220), "must be at most 16384 bytes")
 
 
 def test_an_authority_may_be_uploaded_twice(admin: Client) -> None:
     pem = authority().certificate
     first, second = (admin.create(PATH, {"ca_pem": pem}) for _ in range(2))
-    same = {"id": "", "uri": "", "created_at": ""}
+    server_fields = {"id": "", "uri": "", "created_at": ""}
     assert first["id"] != second["id"]
-    assert {**first, **same} == {**second, **same}
+    assert {**first, **server_fields} == {**second, **server_fields}

@@ -48,28 +48,28 @@ def test_anything_is_refused_with_a_reason(admin: Client, chain: str, key: str) 
 @given(data=st.data())
 def test_a_file_that_is_cut_off_anywhere_is_refused(admin: Client, data: st.DataObject) -> None:
     issued = openssl.issue(**RICH)
-    whole = data.draw(st.sampled_from([issued.certificate, issued.key])).rstrip("\n")
-    cut = whole[: data.draw(st.integers(0, len(whole) - 1))]
-    upload = {name: cut if text.startswith(whole) else text for name, text in issued.upload.items()}
+    original = data.draw(st.sampled_from([issued.certificate, issued.key])).rstrip("\n")
+    cut = original[: data.draw(st.integers(0, len(original) - 1))]
+    upload = {name: cut if text.startswith(original) else text for name, text in issued.upload.items()}
     answer = admin.post(PATH, upload)
     assert_taken_or_refused(answer)
     assert answer.status == 400
 
 
-def damaged(data: st.DataObject, text: str) -> str:
+def damage(data: st.DataObject, text: str) -> str:
     """Return a PEM text whose content has a few bytes or bits changed, added or left out."""
     label, content = text.splitlines()[0][11:-5], bytearray(base64.b64decode("".join(text.splitlines()[1:-1])))
     for _ in range(data.draw(st.integers(1, 3))):
-        place = data.draw(st.integers(0, len(content) - 1))
+        position = data.draw(st.integers(0, len(content) - 1))
         change = data.draw(st.sampled_from(["bit", "byte", "more", "less"]))
         if change == "bit":
-            content[place] ^= 1 << data.draw(st.integers(0, 7))
+            content[position] ^= 1 << data.draw(st.integers(0, 7))
         elif change == "byte":
-            content[place] = data.draw(st.integers(0, 255))
+            content[position] = data.draw(st.integers(0, 255))
         elif change == "more":
-            content[place:place] = data.draw(st.binary(min_size=1, max_size=20))
+            content[position:position] = data.draw(st.binary(min_size=1, max_size=20))
         else:
-            del content[place : min(place + data.draw(st.integers(1, 20)), len(content) - 1)]
+            del content[position : min(position + data.draw(st.integers(1, 20)), len(content) - 1)]
     return pem.encode(label, bytes(content))
 
 
@@ -79,9 +79,9 @@ def damaged(data: st.DataObject, text: str) -> str:
 def test_a_damaged_file_is_never_a_failure_of_the_service(admin: Client, data: st.DataObject) -> None:
     chain = openssl.chain("p256", "p256")
     issued = data.draw(st.sampled_from([openssl.issue(**RICH), chain]))
-    first, *others = openssl.certificates(issued.certificate)
-    send(admin, chain="".join([damaged(data, first), *others]), key=issued.key)
-    send(admin, chain=issued.certificate, key=damaged(data, issued.key))
+    first, *intermediates = openssl.certificates(issued.certificate)
+    send(admin, chain="".join([damage(data, first), *intermediates]), key=issued.key)
+    send(admin, chain=issued.certificate, key=damage(data, issued.key))
 
 
 @pytest.mark.parametrize("count", [1_000, 60_000])

@@ -125,17 +125,17 @@ UNUSABLE_CHAINS: dict[str, tuple[Callable[[str], str], str]] = {
         lambda leaf: leaf * (64 * 1024 // len(leaf) + 1),
         "must be at most 65536 bytes of certificates: send only the chain of the leaf",
     ),
-    "DSA": (lambda leaf: self_signed(dsa()), KINDS),
-    "another curve": (lambda leaf: self_signed(openssl.key("secp256k1")), KINDS),
-    "RSA for PSS only": (lambda leaf: self_signed(openssl.key("rsa-pss")), KINDS),
+    "DSA": (lambda leaf: sign_self(dsa()), KINDS),
+    "another curve": (lambda leaf: sign_self(openssl.key("secp256k1")), KINDS),
+    "RSA for PSS only": (lambda leaf: sign_self(openssl.key("rsa-pss")), KINDS),
     "a weak RSA key": (
-        lambda leaf: self_signed(openssl.key("rsa-512")),
+        lambda leaf: sign_self(openssl.key("rsa-512")),
         "must use an RSA key of 2048 to 4096 bits, not 512",
     ),
 }
 
 
-def self_signed(key: str) -> str:
+def sign_self(key: str) -> str:
     return openssl.run("req", "-x509", "-config", "config", "-subj", "/CN=x", "-key", "key", files={"key": key})
 
 
@@ -144,25 +144,25 @@ def test_a_chain_that_is_not_taken(admin: Client, make: Callable[[str], str], se
     refused_chain(admin, make(openssl.issue().certificate), sentence)
 
 
-def swapped(chain: list[str]) -> list[str]:
+def swap_middle(chain: list[str]) -> list[str]:
     return [chain[0], chain[2], chain[1], chain[3]]
 
 
 @pytest.mark.parametrize(
-    ("order", "broken"),
+    ("order", "position"),
     [
         (lambda chain: chain[::-1], 1),
         (lambda chain: [chain[0], *chain[2:]], 1),
         (lambda chain: [*chain[:2], chain[3]], 2),
-        (swapped, 1),
+        (swap_middle, 1),
         (lambda chain: [*chain, chain[0]], 4),
         (lambda chain: [chain[0], *chain], 1),
     ],
     ids=["root first", "first intermediate missing", "second one missing", "swapped", "one too many", "leaf twice"],
 )
-def test_a_broken_chain_names_the_break(admin: Client, order: Callable[[list[str]], list[str]], broken: int) -> None:
+def test_a_broken_chain_names_the_break(admin: Client, order: Callable[[list[str]], list[str]], position: int) -> None:
     chain = order(openssl.certificates(openssl.chain("p256", "p256", "p256", "p256").certificate))
-    sentence = f"{BROKEN}{broken} is not signed by certificate {broken + 1} {OTHER_NAME}"
+    sentence = f"{BROKEN}{position} is not signed by certificate {position + 1} {OTHER_NAME}"
     refused_chain(admin, "".join(chain), sentence)
 
 
@@ -185,7 +185,7 @@ def test_a_chain_signed_as_nobody_trusts_any_more_is_a_break(admin: Client) -> N
     refused_chain(admin, leaf.certificate + root.certificate, sentence)
 
 
-def patched(issued: Issued, old: bytes, new: bytes) -> str:
+def patch_certificate(issued: Issued, old: bytes, new: bytes) -> str:
     """Return the certificate with some bytes changed, and so with a wrong signature, which of a leaf nobody checks."""
     content = base64.b64decode("".join(issued.certificate.splitlines()[1:-1]))
     assert old in content
@@ -194,11 +194,11 @@ def patched(issued: Issued, old: bytes, new: bytes) -> str:
 
 ODD: dict[str, tuple[Callable[[], str], str]] = {
     "a version there is not": (
-        lambda: patched(openssl.issue(**RICH), b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x07"),
+        lambda: patch_certificate(openssl.issue(**RICH), b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x07"),
         "7 is not a valid X509 version",
     ),
     "a name that is bits": (
-        lambda: patched(openssl.issue("/CN=1"), b"\x0c\x011", b"\x03\x01\0"),
+        lambda: patch_certificate(openssl.issue("/CN=1"), b"\x0c\x011", b"\x03\x01\0"),
         "a name in the certificate is not text",
     ),
     "a negative serial number": (
@@ -210,7 +210,7 @@ ODD: dict[str, tuple[Callable[[], str], str]] = {
         "an extension contains a number that has no defined meaning",
     ),
     "an extension twice": (
-        lambda: patched(
+        lambda: patch_certificate(
             openssl.issue(extensions=("keyUsage=digitalSignature", "extendedKeyUsage=serverAuth")),
             b"\x55\x1d\x25",
             b"\x55\x1d\x0f",
@@ -218,7 +218,9 @@ ODD: dict[str, tuple[Callable[[], str], str]] = {
         "Duplicate 2.5.29.15 extension found",
     ),
     "a kind of name that nobody uses": (
-        lambda: patched(openssl.issue(extensions=("subjectAltName=DNS:a.b",)), b"\x82\x03a.b", b"\xa5\x03\x0c\x01x"),
+        lambda: patch_certificate(
+            openssl.issue(extensions=("subjectAltName=DNS:a.b",)), b"\x82\x03a.b", b"\xa5\x03\x0c\x01x"
+        ),
         "x400Address/EDIPartyName are not supported types",
     ),
     "uses that exclude each other": (

@@ -56,12 +56,12 @@ LEAVES: dict[str, dict[str, Any]] = {
 }
 
 
-def response(created: Any, issued: Issued, client: Client) -> dict[str, Any]:
+def response(body: Any, issued: Issued, client: Client) -> dict[str, Any]:
     """Return the whole resource that an upload must have become."""
     return {
-        "id": created["id"],
-        "uri": f"http://localhost{PATH}/{created['id']}",
-        "created_at": created["created_at"],
+        "id": body["id"],
+        "uri": f"http://localhost{PATH}/{body['id']}",
+        "created_at": body["created_at"],
         "created_by": key_in(client.token),
         "description": "",
         "metadata": "",
@@ -83,18 +83,18 @@ def sealed_key(client: Client, id: str) -> str:
 @pytest.mark.parametrize("leaf", LEAVES.values(), ids=LEAVES)
 def test_every_field_is_what_openssl_reads_in_the_leaf(admin: Client, leaf: dict[str, Any]) -> None:
     issued = openssl.issue(**leaf)
-    created = admin.create(PATH, issued.upload)
-    assert created == response(created, issued, admin)
-    assert admin.get(f"{PATH}/{created['id']}").json == created
-    assert admin.get(PATH).json["tls_certificates"] == [created]
+    body = admin.create(PATH, issued.upload)
+    assert body == response(body, issued, admin)
+    assert admin.get(f"{PATH}/{body['id']}").json == body
+    assert admin.get(PATH).json["tls_certificates"] == [body]
 
 
 @pytest.mark.parametrize("kind", ["rsa-2048", "rsa-4096", "p256", "p384", "p521", "ed25519"])
 def test_a_key_of_every_kind_is_kept_by_the_vault(admin: Client, kind: str) -> None:
     issued = openssl.issue("/CN=a.example", kind)
-    created = admin.create(PATH, issued.upload)
-    assert created == response(created, issued, admin)
-    assert sealed_key(admin, created["id"]) == issued.key
+    body = admin.create(PATH, issued.upload)
+    assert body == response(body, issued, admin)
+    assert sealed_key(admin, body["id"]) == issued.key
 
 
 @pytest.mark.parametrize("kind", ["rsa-2048", "p384"])
@@ -102,16 +102,16 @@ def test_a_key_may_come_in_its_traditional_form(admin: Client, kind: str) -> Non
     issued = openssl.issue("/CN=a.example", kind)
     traditional = openssl.secret(openssl.run("pkey", "-traditional", stdin=issued.key))
     assert traditional.startswith(f"-----BEGIN {'RSA' if 'rsa' in kind else 'EC'} PRIVATE KEY-----")
-    created = admin.create(PATH, issued.upload | {"private_key_pem": traditional})
-    assert sealed_key(admin, created["id"]) == issued.key
+    body = admin.create(PATH, issued.upload | {"private_key_pem": traditional})
+    assert sealed_key(admin, body["id"]) == issued.key
 
 
 def test_a_key_may_come_behind_the_parameters_of_its_curve(admin: Client) -> None:
     key = openssl.secret(openssl.run("ecparam", "-name", "prime256v1", "-genkey"))
     assert key.startswith("-----BEGIN EC PARAMETERS-----")
     certificate = openssl.run("req", "-x509", "-config", "config", "-subj", "/CN=x", "-key", "key", files={"key": key})
-    created = admin.create(PATH, {"certificate_pem": certificate, "private_key_pem": key})
-    assert sealed_key(admin, created["id"]) == openssl.run("pkey", stdin=key)
+    body = admin.create(PATH, {"certificate_pem": certificate, "private_key_pem": key})
+    assert sealed_key(admin, body["id"]) == openssl.run("pkey", stdin=key)
 
 
 @pytest.mark.parametrize(
@@ -125,10 +125,10 @@ def test_a_key_may_come_behind_the_parameters_of_its_curve(admin: Client) -> Non
 )
 def test_a_certificate_is_taken_whenever_it_is_valid(admin: Client, start: str, end: str) -> None:
     issued = openssl.issue_for(start, end)
-    created = admin.create(PATH, issued.upload)
-    assert created == response(created, issued, admin)
-    written = [re.sub(r"\D", "", created[field]) + "Z" for field in ("not_before", "not_after")]
-    assert written == [start, end]
+    body = admin.create(PATH, issued.upload)
+    assert body == response(body, issued, admin)
+    dates = [re.sub(r"\D", "", body[field]) + "Z" for field in ("not_before", "not_after")]
+    assert dates == [start, end]
 
 
 @pytest.mark.parametrize(
@@ -144,10 +144,10 @@ def test_a_certificate_is_taken_whenever_it_is_valid(admin: Client, start: str, 
 def test_a_chain_of_any_length_is_kept_and_its_leaf_is_read(admin: Client, kinds: tuple[str, ...]) -> None:
     chain = openssl.chain(*kinds)
     assert len(openssl.certificates(chain.certificate)) == len(kinds)
-    created = admin.create(PATH, chain.upload)
-    assert created == response(created, chain, admin)
-    assert created["subject_common_name"] == f"number 0 of {len(kinds)}"
-    assert created["issuer_common_name"] == f"number 1 of {len(kinds)}"
+    body = admin.create(PATH, chain.upload)
+    assert body == response(body, chain, admin)
+    assert body["subject_common_name"] == f"number 0 of {len(kinds)}"
+    assert body["issuer_common_name"] == f"number 1 of {len(kinds)}"
 
 
 def test_a_chain_need_not_reach_its_root(admin: Client) -> None:
@@ -160,26 +160,28 @@ def test_a_chain_signed_with_pss_holds(admin: Client) -> None:
     options = ("-sigopt", "rsa_padding_mode:pss")
     root = openssl.issue("/CN=root", "rsa-2048", options=options)
     leaf = openssl.issue("/CN=leaf", "p256", issuer=root, options=options)
-    created = admin.create(PATH, leaf.upload | {"certificate_pem": leaf.certificate + root.certificate})
-    assert created["issuer_common_name"] == "root"
+    body = admin.create(PATH, leaf.upload | {"certificate_pem": leaf.certificate + root.certificate})
+    assert body["issuer_common_name"] == "root"
 
 
 @pytest.mark.parametrize(
-    "written",
+    "rewrite",
     [
         lambda pem: pem.replace("\n", "\r\n"),
         lambda pem: pem.rstrip("\n"),
         lambda pem: "\n\n \t" + pem.replace("\n", "\n\n    "),
-        lambda pem: "".join(openssl.run("x509", "-text", stdin=one) for one in openssl.certificates(pem)),
+        lambda pem: "".join(
+            openssl.run("x509", "-text", stdin=certificate) for certificate in openssl.certificates(pem)
+        ),
         lambda pem: f"Bag Attributes\n    friendlyName: Zürich 運用\n{pem}\nand some words after it",
         lambda pem: pem.replace(" CERTIFICATE", " X509 CERTIFICATE"),
         lambda pem: re.sub("\n([^-])", r"\1", pem),
     ],
     ids=["crlf", "no final newline", "blank and indented lines", "-text", "words around", "old label", "one line"],
 )
-def test_pem_however_it_is_written_is_shown_in_its_one_form(admin: Client, written: Any) -> None:
+def test_pem_however_it_is_written_is_shown_in_its_one_form(admin: Client, rewrite: Any) -> None:
     chain = openssl.chain("p256", "p256")
-    pem, key = written(chain.certificate), chain.key.replace("\n", "\r\n")
+    pem, key = rewrite(chain.certificate), chain.key.replace("\n", "\r\n")
     assert admin.create(PATH, {"certificate_pem": pem, "private_key_pem": key})["certificate_pem"] == chain.certificate
 
 
@@ -190,9 +192,15 @@ def test_a_certificate_may_be_uploaded_twice(admin: Client) -> None:
 
 def test_the_private_key_is_in_no_response(admin: Client) -> None:
     upload = openssl.issue().upload
-    created = admin.post(PATH, {**upload, "description": "d"})
-    one = f"{PATH}/{created.json['id']}"
-    answers = [created, admin.get(one), admin.get(PATH), admin.patch(one, {"description": "e"}), admin.delete(one)]
+    creation = admin.post(PATH, {**upload, "description": "d"})
+    address = f"{PATH}/{creation.json['id']}"
+    answers = [
+        creation,
+        admin.get(address),
+        admin.get(PATH),
+        admin.patch(address, {"description": "e"}),
+        admin.delete(address),
+    ]
     assert [answer.status for answer in answers] == [201, 200, 200, 200, 204]
     key = upload["private_key_pem"].splitlines()[1:-1]
     assert not [line for line in key for answer in answers if line in answer.text or "private_key_pem" in answer.text]
@@ -202,5 +210,5 @@ def test_the_private_key_is_not_in_what_a_body_says_of_itself() -> None:
     upload = openssl.issue().upload
     request, _ = models.check(TLSCreate, upload)
     assert request is not None
-    said = repr(request) + str(request)
-    assert not [line for line in upload["private_key_pem"].splitlines() if line in said]
+    text = repr(request) + str(request)
+    assert not [line for line in upload["private_key_pem"].splitlines() if line in text]

@@ -23,34 +23,34 @@ OLD = Gateway("gw-d", "192.0.2.4", 7000)  # of an earlier version, which announc
 
 
 @contextmanager
-def announced(*some: Gateway, lease: int = 60) -> Iterator[None]:
-    for gateway in some:
+def announce(*new_gateways: Gateway, lease: int = 60) -> Iterator[None]:
+    for gateway in new_gateways:
         gateways.announce(gateway, lease=lease)
     try:
         yield
     finally:
-        for gateway in some:
+        for gateway in new_gateways:
             gateways.leave(gateway.id)
             gateways.remove(gateway.id)
 
 
-def shown(*entries: tuple[str, str, list[str]]) -> dict[str, object]:
-    listed = [{"address": address, "region": region, "host_keys": keys} for address, region, keys in entries]
-    return {"gateways": listed, "tunnel_domain": base_names.domain(), "tcp_ports": base_names.ports_text()}
+def expected_list(*entries: tuple[str, str, list[str]]) -> dict[str, object]:
+    gateways = [{"address": address, "region": region, "host_keys": keys} for address, region, keys in entries]
+    return {"gateways": gateways, "tunnel_domain": base_names.domain(), "tcp_ports": base_names.ports_text()}
 
 
 def test_every_key_sees_the_gateways_that_are_up(admin: Client) -> None:
     key = admin.create("/api_keys", {"owner_id": admin.user, "scopes": ["backends:read"]})
     limited = admin.with_token(key["token"])
-    assert limited.get("/gateways").json == shown()
-    with announced(WEST, ALSO_WEST, EAST, OLD):
+    assert limited.get("/gateways").json == expected_list()
+    with announce(WEST, ALSO_WEST, EAST, OLD):
         east, west = ("east.example.com:2222", "east", [ONE]), ("west.example.com:22", "west", [ONE, OTHER])
         answer = limited.get("/gateways")
-        assert (answer.status, answer.json) == (200, shown(east, west))
+        assert (answer.status, answer.json) == (200, expected_list(east, west))
         gateways.leave(EAST.id)
-        assert limited.get("/gateways").json == shown(west)
-    with announced(WEST, lease=-1):
-        assert limited.get("/gateways").json == shown()
+        assert limited.get("/gateways").json == expected_list(west)
+    with announce(WEST, lease=-1):
+        assert limited.get("/gateways").json == expected_list()
 
 
 def test_settings_that_are_unset_are_empty(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,9 +62,9 @@ def test_settings_that_are_unset_are_empty(admin: Client, monkeypatch: pytest.Mo
 
 def test_the_list_is_one_query(admin: Client) -> None:
     admin.get("/gateways")
-    with announced(WEST, EAST), calls.recording("dynamodb") as made:
+    with announce(WEST, EAST), calls.recording("dynamodb") as recording:
         assert len(admin.get("/gateways").json["gateways"]) == 2
-    reads = [call.operation for call in made if call.kind == "read"]
+    reads = [call.operation for call in recording if call.kind == "read"]
     assert reads[-1:] == ["Query"]
     assert reads.count("Query") == 1
 

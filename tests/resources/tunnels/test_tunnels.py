@@ -18,7 +18,7 @@ from tests.transports import Client
 BASE, GROUPS = "http://localhost", "/backends/tunnel_group"
 
 
-def agent_tunnel(**changed: str) -> AgentTunnel:
+def agent_tunnel(**changes: str) -> AgentTunnel:
     fields = {
         "tunnel_session": ids.new("ts"),
         "endpoint": ids.new("ep"),
@@ -27,10 +27,10 @@ def agent_tunnel(**changed: str) -> AgentTunnel:
         "public_url": "https://a.example",
         "forwards_to": "http://localhost:80",
     }
-    return AgentTunnel(**{**fields, **changed})  # type: ignore[arg-type]
+    return AgentTunnel(**{**fields, **changes})  # type: ignore[arg-type]
 
 
-def listed(client: Client) -> list[str]:
+def list_ids(client: Client) -> list[str]:
     return [tunnel["id"] for tunnel in client.all("/tunnels", "tunnels")]
 
 
@@ -112,14 +112,14 @@ def test_a_list_of_tunnels_reads_the_groups_once_and_only_where_a_tunnel_has_lab
     admin.create(GROUPS, {"labels": {"app": "web"}})
     open_tunnel(admin.account, agent_tunnel(), lease=60)
     open_tunnel(admin.account, backend_tunnel(), lease=60)
-    with queries() as seen:
-        listed(admin)
-    assert seen == [f"{admin.account}#/tunnels"]
+    with queries() as scopes:
+        list_ids(admin)
+    assert scopes == [f"{admin.account}#/tunnels"]
     for _ in range(3):
         open_tunnel(admin.account, backend_tunnel(app="web"), lease=60)
-    with queries() as seen:
-        listed(admin)
-    assert seen == [f"{admin.account}#/tunnels", f"{admin.account}#{GROUPS}"]
+    with queries() as scopes:
+        list_ids(admin)
+    assert scopes == [f"{admin.account}#/tunnels", f"{admin.account}#{GROUPS}"]
 
 
 def test_version_0_shows_the_other_metadata_and_nothing_else_differs(admin: Client) -> None:
@@ -140,11 +140,11 @@ def test_a_closed_tunnel_is_gone(admin: Client) -> None:
 
 def test_a_tunnel_is_gone_as_soon_as_its_lease_ran_out_unless_it_is_renewed(admin: Client) -> None:
     short, renewed = (open_tunnel(admin.account, agent_tunnel(), lease=2) for _ in range(2))
-    assert listed(admin) == [renewed, short]
+    assert list_ids(admin) == [renewed, short]
     assert renew_lease(admin.account, renewed, lease=60) is True
     while admin.get(f"/tunnels/{short}").status == 200:
         time.sleep(0.2)
-    assert listed(admin) == [renewed]
+    assert list_ids(admin) == [renewed]
     assert renew_lease(admin.account, short, lease=60) is False
     assert close_tunnel(admin.account, short) is False
 
@@ -152,10 +152,10 @@ def test_a_tunnel_is_gone_as_soon_as_its_lease_ran_out_unless_it_is_renewed(admi
 def test_no_other_account_can_see_renew_or_close_a_tunnel(admin: Client, stranger: Client) -> None:
     id = open_tunnel(admin.account, agent_tunnel(), lease=60)
     assert stranger.get(f"/tunnels/{id}").status == 404
-    assert listed(stranger) == []
+    assert list_ids(stranger) == []
     assert renew_lease(stranger.account, id, lease=60) is False
     assert close_tunnel(stranger.account, id) is False
-    assert listed(admin) == [id]
+    assert list_ids(admin) == [id]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 7])
@@ -175,46 +175,46 @@ def test_a_page_behind_many_expired_tunnels_is_read_in_two_queries(admin: Client
     online = open_tunnel(admin.account, agent_tunnel(), lease=60)
     for _ in range(12):
         open_tunnel(admin.account, agent_tunnel(), lease=0)
-    with queries() as seen:
+    with queries() as scopes:
         page = admin.get("/tunnels?limit=1").json
     assert [tunnel["id"] for tunnel in page["tunnels"]] == [online]
     assert page["next_page_uri"] is None
-    assert seen == [f"{admin.account}#/tunnels"] * 2
+    assert scopes == [f"{admin.account}#/tunnels"] * 2
 
 
 @pytest.fixture
 def gateway(admin: Client) -> Gateway:
-    found = Gateway("gw-1", "192.0.2.1", 7000)
-    gateways.announce(found, lease=60)
-    return found
+    gateway = Gateway("gw-1", "192.0.2.1", 7000)
+    gateways.announce(gateway, lease=60)
+    return gateway
 
 
 def test_a_tunnel_is_online_while_its_gateway_is_live(admin: Client, gateway: Gateway) -> None:
     id = open_tunnel(admin.account, agent_tunnel(gateway=gateway.id))
-    assert (listed(admin), admin.get(f"/tunnels/{id}").status) == ([id], 200)
+    assert (list_ids(admin), admin.get(f"/tunnels/{id}").status) == ([id], 200)
     set_lease(gateway.id, 0)
-    assert (listed(admin), admin.get(f"/tunnels/{id}").status) == ([], 404)
+    assert (list_ids(admin), admin.get(f"/tunnels/{id}").status) == ([], 404)
     set_lease(gateway.id, 60)
-    assert (listed(admin), admin.get(f"/tunnels/{id}").status) == ([id], 200)
+    assert (list_ids(admin), admin.get(f"/tunnels/{id}").status) == ([id], 200)
     gateways.leave(gateway.id)
     set_lease(gateway.id, 60)  # an ended gateway is not live, whatever its lease
-    assert (listed(admin), admin.get(f"/tunnels/{id}").status) == ([], 404)
+    assert (list_ids(admin), admin.get(f"/tunnels/{id}").status) == ([], 404)
     gateways.remove(gateway.id)
-    assert (listed(admin), admin.get(f"/tunnels/{id}").status) == ([], 404)
+    assert (list_ids(admin), admin.get(f"/tunnels/{id}").status) == ([], 404)
 
 
 def test_a_tunnel_of_an_earlier_version_is_online_by_its_own_lease(admin: Client, gateway: Gateway) -> None:
     online = open_tunnel(admin.account, agent_tunnel(gateway=gateway.id), lease=60)
     open_tunnel(admin.account, agent_tunnel(gateway=gateway.id), lease=0)
     set_lease(gateway.id, 0)
-    assert listed(admin) == [online]
+    assert list_ids(admin) == [online]
 
 
 def test_the_tunnels_of_groups_follow_the_gateway(admin: Client, gateway: Gateway) -> None:
     group = admin.create(GROUPS, {"labels": {"app": "web"}})["id"]
     tunnel = replace(backend_tunnel(app="web"), gateway=gateway.id)
     id = open_tunnel(admin.account, tunnel)
-    assert [it["id"] for it in admin.get(f"{GROUPS}/{group}").json["tunnels"]] == [id]
+    assert [tunnel["id"] for tunnel in admin.get(f"{GROUPS}/{group}").json["tunnels"]] == [id]
     set_lease(gateway.id, 0)
     assert admin.get(f"{GROUPS}/{group}").json["tunnels"] == []
 
@@ -224,9 +224,9 @@ def test_the_gateways_of_a_page_are_read_in_one_call(admin: Client, gateway: Gat
     gateways.announce(other, lease=60)
     for number in range(6):
         open_tunnel(admin.account, agent_tunnel(gateway=("gw-1", "gw-2")[number % 2]))
-    with calls() as made:
-        assert len(listed(admin)) == 6
-    assert made.count("BatchGetItem") == 1
+    with calls() as operations:
+        assert len(list_ids(admin)) == 6
+    assert operations.count("BatchGetItem") == 1
 
 
 @pytest.mark.parametrize("limit", [1, 3])

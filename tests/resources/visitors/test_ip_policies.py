@@ -17,33 +17,39 @@ from tests.transports import Client
 POLICIES, RULES = "/ip_policies", "/ip_policy_rules"
 
 
-def served(client: Client, id: str) -> list[str]:
+def read_served_rules(client: Client, id: str) -> list[str]:
     """Return the rules of a policy as the edge reads them."""
     item = table.read(items.scope(client.account, kinds.IP_POLICIES.path), id)
     assert item is not None
     policy = decode_part(item)
     assert isinstance(policy, ServedPolicy)
     assert policy.rules is not None
-    return [*(f"allow {it}" for it in policy.rules.allow), *(f"deny {it}" for it in policy.rules.deny)]
+    return [
+        *(f"allow {network}" for network in policy.rules.allow),
+        *(f"deny {network}" for network in policy.rules.deny),
+    ]
 
 
 def test_the_edge_reads_the_rules_of_a_policy(admin: Client) -> None:
     id = admin.create(POLICIES, {"description": "office"})["id"]
-    assert served(admin, id) == []
+    assert read_served_rules(admin, id) == []
     tag = admin.get(f"{POLICIES}/{id}").headers["etag"]
-    made = [
+    policy_rules = [
         admin.create(RULES, {"ip_policy_id": id, "cidr": cidr, "action": action})
         for cidr, action in (("192.0.2.0/24", "allow"), ("::FFFF:192.0.2.9", "deny"), ("2001:DB8::/32", "allow"))
     ]
-    assert made[1]["cidr"] == "::FFFF:192.0.2.9"
-    assert made[1]["ip_policy"] == {"id": id, "uri": f"http://localhost{POLICIES}/{id}"}
+    assert policy_rules[1]["cidr"] == "::FFFF:192.0.2.9"
+    assert policy_rules[1]["ip_policy"] == {"id": id, "uri": f"http://localhost{POLICIES}/{id}"}
     assert admin.get(f"{POLICIES}/{id}").headers["etag"] != tag
-    assert served(admin, id) == ["allow 192.0.2.0/24", "allow 2001:db8::/32", "deny 192.0.2.9/32"]
-    changed = admin.patch(f"{RULES}/{made[0]['id']}", {"cidr": "192.0.2.128/25", "description": "d"})
-    assert (changed.status, changed.json["cidr"]) == (200, "192.0.2.128/25")
-    assert admin.patch(f"{RULES}/{made[0]['id']}", {"cidr": "", "description": ""}).json["cidr"] == "192.0.2.128/25"
-    assert admin.delete(f"{RULES}/{made[2]['id']}").status == 204
-    assert served(admin, id) == ["allow 192.0.2.128/25", "deny 192.0.2.9/32"]
+    assert read_served_rules(admin, id) == ["allow 192.0.2.0/24", "allow 2001:db8::/32", "deny 192.0.2.9/32"]
+    answer = admin.patch(f"{RULES}/{policy_rules[0]['id']}", {"cidr": "192.0.2.128/25", "description": "d"})
+    assert (answer.status, answer.json["cidr"]) == (200, "192.0.2.128/25")
+    assert (
+        admin.patch(f"{RULES}/{policy_rules[0]['id']}", {"cidr": "", "description": ""}).json["cidr"]
+        == "192.0.2.128/25"
+    )
+    assert admin.delete(f"{RULES}/{policy_rules[2]['id']}").status == 204
+    assert read_served_rules(admin, id) == ["allow 192.0.2.128/25", "deny 192.0.2.9/32"]
 
 
 def test_edges_are_told_of_each_change(admin: Client) -> None:
@@ -55,9 +61,9 @@ def test_edges_are_told_of_each_change(admin: Client) -> None:
         lambda: admin.delete(f"{RULES}/{rule_of(admin)}"),
         lambda: admin.delete(f"{POLICIES}/{id}"),
     ):
-        known = {it.id for it in change_log.since(0)}
+        entry_ids = {entry.id for entry in change_log.since(0)}
         change()
-        assert [it.item_keys for it in change_log.since(0) if it.id not in known] == [(item_key,)]
+        assert [entry.item_keys for entry in change_log.since(0) if entry.id not in entry_ids] == [(item_key,)]
 
 
 def rule_of(admin: Client) -> str:
@@ -66,8 +72,8 @@ def rule_of(admin: Client) -> str:
 
 
 def test_a_policy_is_deleted_with_its_rules(admin: Client) -> None:
-    kept = admin.create(POLICIES, {})["id"]
-    other = admin.create(RULES, {"ip_policy_id": kept, "cidr": "::1", "action": "allow"})
+    other_policy = admin.create(POLICIES, {})["id"]
+    other = admin.create(RULES, {"ip_policy_id": other_policy, "cidr": "::1", "action": "allow"})
     id = admin.create(POLICIES, {})["id"]
     for cidr, action in (("10.0.0.1", "deny"), ("0.0.0.0/0", "allow"), ("::/0", "allow")):
         admin.create(RULES, {"ip_policy_id": id, "cidr": cidr, "action": action})
@@ -75,35 +81,37 @@ def test_a_policy_is_deleted_with_its_rules(admin: Client) -> None:
     assert admin.get(f"{POLICIES}/{id}").status == 404
     assert admin.get(RULES).json["ip_policy_rules"] == [other]
     events = [
-        it for it in admin.get("/audit_events?action=ip_*&limit=20").json["audit_events"] if "delete" in it["action"]
+        event
+        for event in admin.get("/audit_events?action=ip_*&limit=20").json["audit_events"]
+        if "delete" in event["action"]
     ]
-    assert [it["action"] for it in events] == ["ip_policy.delete", *["ip_policy_rule.delete"] * 3]
-    assert [it["details"]["action"] for it in events[1:]] == ["deny", "allow", "allow"]
+    assert [event["action"] for event in events] == ["ip_policy.delete", *["ip_policy_rule.delete"] * 3]
+    assert [event["details"]["action"] for event in events[1:]] == ["deny", "allow", "allow"]
 
 
-@pytest.mark.parametrize("written", range(6))
+@pytest.mark.parametrize("limit", range(6))
 def test_a_deletion_that_stops_half_way_closes_and_can_be_repeated(
-    admin: Client, monkeypatch: pytest.MonkeyPatch, written: int
+    admin: Client, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
     id = admin.create(POLICIES, {})["id"]
     for cidr, action in (("10.0.0.1", "deny"), ("10.0.0.0/8", "allow"), ("192.0.2.1", "deny"), ("::/0", "allow")):
         admin.create(RULES, {"ip_policy_id": id, "cidr": cidr, "action": action})
-    transact, made = dynamodb.transact, 0
+    transact, count = dynamodb.transact, 0
 
     def stop(writes: Any) -> None:
-        nonlocal made
-        made += 1
-        if made > written:
+        nonlocal count
+        count += 1
+        if count > limit:
             raise aws.Unavailable("DynamoDB")
         transact(writes)
 
     with monkeypatch.context() as stopping:
         stopping.setattr(dynamodb, "transact", stop)
-        assert admin.delete(f"{POLICIES}/{id}").status == (503 if written < 5 else 204)
+        assert admin.delete(f"{POLICIES}/{id}").status == (503 if limit < 5 else 204)
 
-    if written < 5:
+    if limit < 5:
         rules = ["allow 10.0.0.0/8", "allow ::/0", "deny 10.0.0.1/32", "deny 192.0.2.1/32"]
-        assert served(admin, id) == rules[written:]  # those that allow are removed first
+        assert read_served_rules(admin, id) == rules[limit:]  # those that allow are removed first
         assert admin.delete(f"{POLICIES}/{id}").status == 204
     assert admin.get(f"{POLICIES}/{id}").status == 404
     assert admin.get(RULES).json["ip_policy_rules"] == []
@@ -113,11 +121,11 @@ def test_policies_and_rules_have_limits(admin: Client) -> None:
     ids = [admin.create(POLICIES, {})["id"] for _ in range(ip_policies.MAX_POLICIES)]
     assert_refused(admin.post(POLICIES, {}), 409, "conflict", "An account has at most 100 IP policies.", {})
     for number in range(ip_policies.MAX_RULES):
-        made = admin.create(RULES, {"ip_policy_id": ids[0], "cidr": f"10.0.0.{number}", "action": "allow"})
+        rule = admin.create(RULES, {"ip_policy_id": ids[0], "cidr": f"10.0.0.{number}", "action": "allow"})
     one_more = {"ip_policy_id": ids[0], "cidr": "::1", "action": "allow"}
     full = "The policy already has 100 rules, the maximum: delete one first."
     assert_refused(admin.post(RULES, one_more), 409, "conflict", full, {})
-    admin.delete(f"{RULES}/{made['id']}")
+    admin.delete(f"{RULES}/{rule['id']}")
     admin.create(RULES, one_more)
 
 
@@ -126,8 +134,8 @@ def test_a_policy_in_use_stays_if_references_are_strict(admin: Client, monkeypat
     id = admin.create(POLICIES, {})["id"]
     rule = admin.create(RULES, {"ip_policy_id": id, "cidr": "::1", "action": "allow"})
     edge = admin.create("/edges/tls", {"ip_restriction": {"ip_policy_ids": [id]}})
-    refused = admin.delete(f"{POLICIES}/{id}")
-    assert (refused.status, edge["id"] in refused.text) == (409, True)
+    refusal = admin.delete(f"{POLICIES}/{id}")
+    assert (refusal.status, edge["id"] in refusal.text) == (409, True)
     assert admin.get(f"{RULES}/{rule['id']}").json == rule
     assert admin.delete(f"/edges/tls/{edge['id']}/ip_restriction").status == 204
     assert admin.delete(f"{POLICIES}/{id}").status == 204

@@ -33,7 +33,7 @@ class Service:
     ends: int = 1000
     at_once: int = 1
     tls: ssl.SSLContext | None = None
-    asked: list[bytes] = field(default_factory=list)
+    requests: list[bytes] = field(default_factory=list)
     connections: int = 0
     ended: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     complete: threading.Event = field(default_factory=threading.Event)
@@ -64,14 +64,14 @@ class Service:
         self.ended.release()
 
     def answer(self, connection: socket.socket) -> None:
-        with connection, connection.makefile("rb") as sent:
+        with connection, connection.makefile("rb") as stream:
             for _ in range(self.ends):
-                head = b"".join(takewhile(lambda line: line != b"\r\n", iter(sent.readline, b"")))
+                head = b"".join(takewhile(lambda line: line != b"\r\n", iter(stream.readline, b"")))
                 if not head:
                     return
-                body = sent.read(int(head.lower().partition(b"content-length: ")[2].split()[0]))
-                self.asked.append(head + body)
-                if len(self.asked) >= self.at_once:
+                body = stream.read(int(head.lower().partition(b"content-length: ")[2].split()[0]))
+                self.requests.append(head + body)
+                if len(self.requests) >= self.at_once:
                     self.complete.set()
                 self.complete.wait(5)
                 answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
@@ -80,13 +80,13 @@ class Service:
                     return
 
 
-def client(address: str, attempts: int = 2, kept: int = 10, service: str = "dynamodb") -> Any:
+def client(address: str, attempts: int = 2, pool_size: int = 10, service: str = "dynamodb") -> Any:
     """Return a client of botocore that sends by the transport of the service."""
     session = get_session()
     session.set_credentials("one", "secret")
     transport.install(session)
     retries = {"mode": "standard", "total_max_attempts": attempts}
     patience = {"connect_timeout": 1, "read_timeout": 1}
-    others = {"region_name": "us-east-1", "parameter_validation": False}
-    config = Config(retries=retries, max_pool_connections=kept, **patience, **others)
+    options = {"region_name": "us-east-1", "parameter_validation": False}
+    config = Config(retries=retries, max_pool_connections=pool_size, **patience, **options)
     return session.create_client(service, endpoint_url=address, config=config)

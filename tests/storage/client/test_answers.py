@@ -11,7 +11,7 @@ from botocore.session import get_session
 
 from chalicelib.storage.client import aws
 from tests.refusals import assert_refused
-from tests.storage.answering import answering
+from tests.storage.answering import answer_operation
 from tests.transports import Client
 
 BYTES = {"B": b64encode(b"\x00\xff").decode()}
@@ -59,39 +59,41 @@ def model() -> Any:
 )  # fmt: skip
 def test_an_answer_is_read_as_botocore_reads_it(model: Any, operation: str, body: dict[str, Any]) -> None:
     assert operation in aws.PARSED
-    asked = model.operation_model(operation)
+    operation_model = model.operation_model(operation)
     text = json.dumps(body).encode()
-    assert heard(asked, text) == create_parser("json").parse(answered(text), asked.output_shape)
+    assert parse_body(operation_model, text) == create_parser("json").parse(
+        parse_answer(text), operation_model.output_shape
+    )
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b"<html>", b'{"Item"', b'{"Item": "\xff"}'])
 def test_what_is_no_answer_is_read_as_none(model: Any, body: bytes) -> None:
-    assert heard(model.operation_model("GetItem"), body).keys() == {"ResponseMetadata"}
+    assert parse_body(model.operation_model("GetItem"), body).keys() == {"ResponseMetadata"}
 
 
 @pytest.mark.parametrize("text", ["a", "AA=", "%%%%", "AA==A"])
 def test_bytes_that_cannot_be_read_are_no_record_that_is_missing(admin: Client, text: str) -> None:
-    made = admin.create("/backends/weighted", {})
-    body = {"Item": {"scope": {"S": "x"}, "id": {"S": made["id"]}, "body": {"M": {"a": {"B": text}}}}}
+    backend = admin.create("/backends/weighted", {})
+    body = {"Item": {"scope": {"S": "x"}, "id": {"S": backend["id"]}, "body": {"M": {"a": {"B": text}}}}}
     assert admin.get("/me").status == 200
-    with answering("GetItem", body, times=2, status=200):
-        answer = admin.get(f"/backends/weighted/{made['id']}")
+    with answer_operation("GetItem", body, times=2, status=200):
+        answer = admin.get(f"/backends/weighted/{backend['id']}")
     assert_refused(answer, 500, "internal_error", answer.json["msg"])
-    assert admin.get(f"/backends/weighted/{made['id']}").json == made
+    assert admin.get(f"/backends/weighted/{backend['id']}").json == backend
 
 
 def test_a_refusal_is_left_to_botocore(model: Any) -> None:
-    response, added = answered(b'{"__type": "x#ConditionalCheckFailedException"}', 400), dict[str, Any]()
+    response, added = parse_answer(b'{"__type": "x#ConditionalCheckFailedException"}', 400), dict[str, Any]()
     aws.parse_answer(response, added)
     assert (response["body"], added) == (b'{"__type": "x#ConditionalCheckFailedException"}', {})
 
 
-def heard(operation: OperationModel, body: bytes) -> dict[str, Any]:
-    response, added = answered(body), dict[str, Any]()
+def parse_body(operation: OperationModel, body: bytes) -> dict[str, Any]:
+    response, added = parse_answer(body), dict[str, Any]()
     aws.parse_answer(response, added)
     parsed: dict[str, Any] = create_parser("json").parse(response, operation.output_shape)
     return parsed | added
 
 
-def answered(body: bytes, status: int = 200) -> dict[str, Any]:
+def parse_answer(body: bytes, status: int = 200) -> dict[str, Any]:
     return {"headers": {"x-amzn-RequestId": "1"}, "status_code": status, "context": {}, "body": body}

@@ -18,12 +18,12 @@ from chalicelib.storage.client.aws import AwsError, Misconfigured, Unavailable
 
 
 def meant_by(error: Exception) -> Exception:
-    with pytest.raises(Exception, match=r".") as raised, aws.translate_errors():
+    with pytest.raises(Exception, match=r".") as exc_info, aws.translate_errors():
         raise error
-    return raised.value
+    return exc_info.value
 
 
-def answered(code: str, status: int = 400) -> ClientError:
+def make_error(code: str, status: int = 400) -> ClientError:
     return ClientError(
         {"Error": {"Code": code, "Message": "what was sent"}, "ResponseMetadata": {"HTTPStatusCode": status}}, "PutItem"
     )
@@ -44,14 +44,14 @@ def answered(code: str, status: int = 400) -> ClientError:
     ],
 )
 def test_a_service_that_throttles_is_unavailable(code: str) -> None:
-    error = meant_by(answered(code))
+    error = meant_by(make_error(code))
     assert isinstance(error, Unavailable)
     assert (error.code, str(error)) == (code, code)
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
 def test_a_service_that_fails_is_unavailable(status: int) -> None:
-    assert isinstance(meant_by(answered("Whatever", status)), Unavailable)
+    assert isinstance(meant_by(make_error("Whatever", status)), Unavailable)
 
 
 @pytest.mark.parametrize(
@@ -72,11 +72,11 @@ def test_a_service_out_of_reach_is_unavailable(error: Exception) -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        answered("AccessDeniedException"),
-        answered("ResourceNotFoundException"),
-        answered("ExpiredTokenException"),
-        answered("UnrecognizedClientException"),
-        answered("NotFoundException"),
+        make_error("AccessDeniedException"),
+        make_error("ResourceNotFoundException"),
+        make_error("ExpiredTokenException"),
+        make_error("UnrecognizedClientException"),
+        make_error("NotFoundException"),
         NoCredentialsError(),
         NoRegionError(),
         ProfileNotFound(profile="what was sent"),
@@ -90,12 +90,12 @@ def test_a_service_that_is_used_wrongly_is_misconfigured(error: Exception) -> No
 
 
 def test_an_answer_to_the_question_passes() -> None:
-    error = answered("ConditionalCheckFailedException")
+    error = make_error("ConditionalCheckFailedException")
     assert meant_by(error) is error
 
 
 def test_what_is_meant_does_not_carry_what_was_answered() -> None:
-    meant = meant_by(answered("ThrottlingException"))
+    meant = meant_by(make_error("ThrottlingException"))
     assert meant.__cause__ is None
     assert meant.__suppress_context__
     assert isinstance(meant, AwsError)

@@ -27,7 +27,7 @@ CREDENTIALS = ReadOnlyCredentials("one", "secret", None)
 
 
 def answer(body: dict[str, Any], *head: bytes) -> bytes:
-    text = json.dumps(body, default=lambda it: base64.b64encode(it).decode()).encode()
+    text = json.dumps(body, default=lambda value: base64.b64encode(value).decode()).encode()
     lines = [b"HTTP/1.1 200 OK", *head, b"content-length: " + str(len(text)).encode(), b"", text]
     return b"\r\n".join(lines)
 
@@ -40,52 +40,54 @@ def services() -> Iterator[list[Service]]:
         service.close()
 
 
-def caller_of(made: Any, port: int) -> DirectCaller:
-    return DirectCaller(made, f"127.0.0.1:{port}", lambda: CREDENTIALS, aws.parse)
+def caller_of(boto_client: Any, port: int) -> DirectCaller:
+    return DirectCaller(boto_client, f"127.0.0.1:{port}", lambda: CREDENTIALS, aws.parse)
 
 
 @pytest.mark.parametrize("head", [(), (b"Connection: keep-alive", b"X-Other: a:b"), (b"Connection: close",)])
 def test_a_read_has_the_answer_that_botocore_has(services: list[Service], head: tuple[bytes, ...]) -> None:
     services.append(service := Service([answer(FOUND, *head)]))
-    made = client(f"http://127.0.0.1:{service.port}")
+    boto_client = client(f"http://127.0.0.1:{service.port}")
     for event in ("before-parse.dynamodb.BatchGetItem",):
-        made.meta.events.register_first(event, aws.parse_answer)
-    found = caller_of(made, service.port).call("batch_get_item", {"RequestItems": KEYS})
-    same = made.batch_get_item(RequestItems=KEYS)
-    assert found == FOUND == {name: same[name] for name in FOUND}
-    assert len({body(it) for it in service.asked}) == 1
-    assert {name(it) for it in service.asked} == {"DynamoDB_20120810.BatchGetItem"}
-    made.close()
+        boto_client.meta.events.register_first(event, aws.parse_answer)
+    response = caller_of(boto_client, service.port).call("batch_get_item", {"RequestItems": KEYS})
+    boto_response = boto_client.batch_get_item(RequestItems=KEYS)
+    assert response == FOUND == {name: boto_response[name] for name in FOUND}
+    assert len({body(request) for request in service.requests}) == 1
+    assert {name(request) for request in service.requests} == {"DynamoDB_20120810.BatchGetItem"}
+    boto_client.close()
 
 
 @pytest.mark.parametrize("token", [None, "the+token/=="])
 def test_a_read_has_the_signature_of_botocore(services: list[Service], token: str | None) -> None:
     services.append(service := Service([answer(FOUND)]))
-    made = client(f"http://127.0.0.1:{service.port}")
+    boto_client = client(f"http://127.0.0.1:{service.port}")
     credentials = ReadOnlyCredentials("one", "secret", token)
-    caller = DirectCaller(made, f"127.0.0.1:{service.port}", lambda: credentials, aws.parse)
+    caller = DirectCaller(boto_client, f"127.0.0.1:{service.port}", lambda: credentials, aws.parse)
     caller.call("batch_get_item", {"RequestItems": KEYS})
-    sent = body(service.asked[0])
-    fields = dict(re.findall(r"(\S+): (.*)\r\n", service.asked[0].removesuffix(sent).decode()))
-    given, date = fields.pop("authorization"), fields["x-amz-date"]
+    request_body = body(service.requests[0])
+    fields = dict(re.findall(r"(\S+): (.*)\r\n", service.requests[0].removesuffix(request_body).decode()))
+    authorization, date = fields.pop("authorization"), fields["x-amz-date"]
     del fields["Content-Length"]
-    request = AWSRequest("POST", f"http://127.0.0.1:{service.port}/", fields, sent)
+    request = AWSRequest("POST", f"http://127.0.0.1:{service.port}/", fields, request_body)
     request.context["timestamp"] = date
-    signer = SigV4Auth(credentials, "dynamodb", made.meta.region_name)
+    signer = SigV4Auth(credentials, "dynamodb", boto_client.meta.region_name)
     expected = signer.signature(signer.string_to_sign(request, signer.canonical_request(request)), request)
-    assert given.rpartition("Signature=")[2] == expected
+    assert authorization.rpartition("Signature=")[2] == expected
     assert ("x-amz-security-token" in fields) == (token is not None)
-    assert f"Credential=one/{date[:8]}/{made.meta.region_name}/dynamodb/aws4_request" in given
-    made.close()
+    assert f"Credential=one/{date[:8]}/{boto_client.meta.region_name}/dynamodb/aws4_request" in authorization
+    boto_client.close()
 
 
 def test_a_decrypted_text_is_bytes(services: list[Service]) -> None:
     services.append(service := Service([answer({"KeyId": "k", "Plaintext": b"\x00secret"})]))
-    made = client(f"http://127.0.0.1:{service.port}", service="kms")
-    found = caller_of(made, service.port).call("decrypt", {"CiphertextBlob": b"\x01", "EncryptionContext": {"a": "b"}})
-    assert found == {"KeyId": "k", "Plaintext": b"\x00secret"}
-    assert json.loads(body(service.asked[0])) == {"CiphertextBlob": "AQ==", "EncryptionContext": {"a": "b"}}
-    made.close()
+    boto_client = client(f"http://127.0.0.1:{service.port}", service="kms")
+    response = caller_of(boto_client, service.port).call(
+        "decrypt", {"CiphertextBlob": b"\x01", "EncryptionContext": {"a": "b"}}
+    )
+    assert response == {"KeyId": "k", "Plaintext": b"\x00secret"}
+    assert json.loads(body(service.requests[0])) == {"CiphertextBlob": "AQ==", "EncryptionContext": {"a": "b"}}
+    boto_client.close()
 
 
 WRITES: dict[str, dict[str, Any]] = {
@@ -105,33 +107,33 @@ WRITES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("operation", WRITES)
 def test_a_write_has_the_body_that_botocore_sends(services: list[Service], operation: str) -> None:
     services.append(service := Service([answer({})]))
-    made = client(f"http://127.0.0.1:{service.port}")
-    assert caller_of(made, service.port).call(operation, WRITES[operation]) == {}
-    getattr(made, operation)(**WRITES[operation])
-    first, second = (json.loads(body(it)) for it in service.asked)
+    boto_client = client(f"http://127.0.0.1:{service.port}")
+    assert caller_of(boto_client, service.port).call(operation, WRITES[operation]) == {}
+    getattr(boto_client, operation)(**WRITES[operation])
+    first, second = (json.loads(body(request)) for request in service.requests)
     assert first == second
-    assert len({name(it) for it in service.asked}) == 1
-    made.close()
+    assert len({name(request) for request in service.requests}) == 1
+    boto_client.close()
 
 
 @pytest.mark.parametrize("operation", WRITES)
 def test_a_false_condition_is_raised_and_no_write_is_repeated(services: list[Service], operation: str) -> None:
     services.append(service := Service([FALSE_CONDITION, answer({})]))
-    made = client(f"http://127.0.0.1:{service.port}")
-    caller = caller_of(made, service.port)
-    with pytest.raises(ClientError) as raised:
+    boto_client = client(f"http://127.0.0.1:{service.port}")
+    caller = caller_of(boto_client, service.port)
+    with pytest.raises(ClientError) as error:
         caller.call(operation, WRITES[operation])
-    assert raised.value.response["Error"]["Code"] == "ConditionalCheckFailedException"
-    assert raised.value.operation_name == made.meta.method_to_api_mapping[operation]
+    assert error.value.response["Error"]["Code"] == "ConditionalCheckFailedException"
+    assert error.value.operation_name == boto_client.meta.method_to_api_mapping[operation]
     assert caller.call(operation, WRITES[operation]) == {}
-    made.close()
+    boto_client.close()
 
 
 def test_a_missing_item_is_an_answer(services: list[Service]) -> None:
     services.append(service := Service([answer({})]))
-    made = client(f"http://127.0.0.1:{service.port}")
-    assert caller_of(made, service.port).call("get_item", {"TableName": "t", "Key": {"scope": {"S": "a"}}}) == {}
-    made.close()
+    boto_client = client(f"http://127.0.0.1:{service.port}")
+    assert caller_of(boto_client, service.port).call("get_item", {"TableName": "t", "Key": {"scope": {"S": "a"}}}) == {}
+    boto_client.close()
 
 
 @pytest.mark.parametrize(
@@ -153,20 +155,22 @@ def test_a_missing_item_is_an_answer(services: list[Service]) -> None:
 )
 def test_anything_else_than_a_whole_answer_is_left_to_botocore(services: list[Service], bad: bytes) -> None:
     services.append(service := Service([bad, answer(FOUND)]))
-    made = client(f"http://127.0.0.1:{service.port}")
-    caller = caller_of(made, service.port)
+    boto_client = client(f"http://127.0.0.1:{service.port}")
+    caller = caller_of(boto_client, service.port)
     assert caller.call("batch_get_item", {"RequestItems": KEYS}) is None
     assert caller.call("batch_get_item", {"RequestItems": KEYS}) == FOUND
-    made.close()
+    boto_client.close()
 
 
 def test_without_credentials_or_a_service_botocore_decides(services: list[Service]) -> None:
     services.append(service := Service([answer(FOUND)]))
-    made = client(f"http://127.0.0.1:{service.port}")
-    assert DirectCaller(made, "h", lambda: None, aws.parse).call("batch_get_item", {"RequestItems": KEYS}) is None
+    boto_client = client(f"http://127.0.0.1:{service.port}")
+    assert (
+        DirectCaller(boto_client, "h", lambda: None, aws.parse).call("batch_get_item", {"RequestItems": KEYS}) is None
+    )
     service.close()
-    assert caller_of(made, service.port).call("batch_get_item", {"RequestItems": KEYS}) is None
-    assert len(service.asked) == 0
+    assert caller_of(boto_client, service.port).call("batch_get_item", {"RequestItems": KEYS}) is None
+    assert len(service.requests) == 0
 
 
 def body(request: bytes) -> bytes:
@@ -175,14 +179,14 @@ def body(request: bytes) -> bytes:
 
 
 def name(request: bytes) -> str:
-    found = re.search(rb"(?i)x-amz-target: (\S+)", request)
-    return found[1].decode() if found else ""
+    match = re.search(rb"(?i)x-amz-target: (\S+)", request)
+    return match[1].decode() if match else ""
 
 
 def test_a_read_takes_a_fifteenth_of_the_work(services: list[Service]) -> None:
     services.append(service := Service([answer(FOUND)]))
-    made = client(f"http://127.0.0.1:{service.port}")
-    caller = caller_of(made, service.port)
+    boto_client = client(f"http://127.0.0.1:{service.port}")
+    caller = caller_of(boto_client, service.port)
 
     def count(read: Callable[[], object]) -> int:
         """Return the function calls of the second read."""
@@ -192,5 +196,5 @@ def test_a_read_takes_a_fifteenth_of_the_work(services: list[Service]) -> None:
         return sum(entry.callcount for entry in profile.getstats())
 
     directly = count(lambda: caller.call("batch_get_item", {"RequestItems": KEYS}))
-    assert directly <= count(lambda: made.batch_get_item(RequestItems=KEYS)) / 15
-    made.close()
+    assert directly <= count(lambda: boto_client.batch_get_item(RequestItems=KEYS)) / 15
+    boto_client.close()

@@ -28,14 +28,16 @@ KEPT: list[Any] = [
 
 @pytest.mark.parametrize("value", KEPT)
 def test_a_value_comes_back_as_it_was(value: Any) -> None:
-    [back] = dynamodb.plain(dynamodb.attributes({"name": value})).values()
-    assert (type(back), back) == (type(value), value)
+    [plain_value] = dynamodb.plain(dynamodb.attributes({"name": value})).values()
+    assert (type(plain_value), plain_value) == (type(value), value)
 
 
 @pytest.mark.parametrize("value", KEPT)
 def test_an_attribute_is_what_boto3_makes_of_the_value(value: Any) -> None:
-    written = dynamodb.attribute(value)
-    assert TypeDeserializer().deserialize(written) == TypeDeserializer().deserialize(TypeSerializer().serialize(value))
+    attribute = dynamodb.attribute(value)
+    assert TypeDeserializer().deserialize(attribute) == TypeDeserializer().deserialize(
+        TypeSerializer().serialize(value)
+    )
 
 
 def test_tuples_are_lists_and_frozen_sets_are_sets() -> None:

@@ -22,11 +22,11 @@ SCOPE, CHANGE = "acct_1#/backends/weighted", Change(trail.OPERATOR)
 @contextmanager
 def losing_the_first_answer(operation: str) -> Iterator[None]:
     """Let the store do what is asked, and the first answer to it be a 503."""
-    lost: list[str] = []
+    lost_operations: list[str] = []
 
     def lose(response: tuple[Any, dict[str, Any]] | None, **_: object) -> None:
-        if response and not lost:
-            lost.append(operation)
+        if response and not lost_operations:
+            lost_operations.append(operation)
             response[0].status_code = 503
             response[1]["Error"] = {"Code": "ServiceUnavailable"}
 
@@ -36,32 +36,32 @@ def losing_the_first_answer(operation: str) -> Iterator[None]:
         yield
     finally:
         events.unregister(f"needs-retry.dynamodb.{operation}", lose)
-    assert lost
+    assert lost_operations
 
 
 def test_a_deletion_is_done_although_its_answer_was_lost() -> None:
-    made = put()
+    item = put()
     with losing_the_first_answer("TransactWriteItems"):
-        assert changes.delete(CHANGE, SCOPE, made.id) is True
-    assert table.read(SCOPE, made.id) is None
-    assert changes.delete(CHANGE, SCOPE, made.id) is False
+        assert changes.delete(CHANGE, SCOPE, item.id) is True
+    assert table.read(SCOPE, item.id) is None
+    assert changes.delete(CHANGE, SCOPE, item.id) is False
     assert events() == ["weighted_backend.delete", "weighted_backend.create"]
 
 
 def test_a_change_is_done_once_although_its_answer_was_lost() -> None:
-    made = put()
+    item = put()
     with losing_the_first_answer("TransactWriteItems"):
-        changed = changes.rewrite(CHANGE, SCOPE, made.id, lambda it: replace(it, body={"number": 2}))
-    assert changed == table.read(SCOPE, made.id) == replace(made, body={"number": 2}, revision=2)
+        changed_item = changes.rewrite(CHANGE, SCOPE, item.id, lambda item: replace(item, body={"number": 2}))
+    assert changed_item == table.read(SCOPE, item.id) == replace(item, body={"number": 2}, revision=2)
     assert events() == ["weighted_backend.update", "weighted_backend.create"]
 
 
 def test_a_module_is_dropped_although_the_answer_was_lost() -> None:
     blank = Item("acct_1#/edges/tcp", ids.new("edgtcp"), {}, revision=0)
-    put = CHANGE.rewrite(blank, lambda it: replace(it, modules={"one": {}}), verb="replace", module="one").commit()
+    put = CHANGE.rewrite(blank, lambda item: replace(item, modules={"one": {}}), verb="replace", module="one").commit()
     assert put
     with losing_the_first_answer("TransactWriteItems"):
-        CHANGE.rewrite(put, lambda it: replace(it, modules={}), verb="delete", module="one").commit()
+        CHANGE.rewrite(put, lambda item: replace(item, modules={}), verb="delete", module="one").commit()
     assert table.read_any(blank.scope, blank.id) is None
     assert events() == ["tcp_edge.one.delete", "tcp_edge.one.replace"]
 
@@ -69,22 +69,22 @@ def test_a_module_is_dropped_although_the_answer_was_lost() -> None:
 @pytest.mark.parametrize("keys", [(), (UniqueKey("name", "lost"),)])
 def test_a_creation_is_done_once_although_its_answer_was_lost(keys: tuple[UniqueKey, ...]) -> None:
     with losing_the_first_answer("TransactWriteItems"):
-        made = put(*keys)
-    assert table.read(SCOPE, made.id) == made
-    assert changes.delete(CHANGE, SCOPE, made.id) is True
+        item = put(*keys)
+    assert table.read(SCOPE, item.id) == item
+    assert changes.delete(CHANGE, SCOPE, item.id) is True
 
 
 def test_an_item_that_nobody_is_told_of_is_put_although_the_answer_was_lost() -> None:
-    made = Item("edge#/things", "one", {"number": 1})
+    item = Item("edge#/things", "one", {"number": 1})
     with losing_the_first_answer("PutItem"):
-        CHANGE.put(made).commit()
-    assert table.read(made.scope, made.id) == made
+        CHANGE.put(item).commit()
+    assert table.read(item.scope, item.id) == item
 
 
 def put(*keys: UniqueKey) -> Item:
-    made = Item(SCOPE, ids.new("bkdwd"), {"number": 1}, unique_keys=keys)
-    assert CHANGE.put(made).commit() == made
-    return made
+    item = Item(SCOPE, ids.new("bkdwd"), {"number": 1}, unique_keys=keys)
+    assert CHANGE.put(item).commit() == item
+    return item
 
 
 def events() -> list[str]:

@@ -16,7 +16,7 @@ SETTINGS = [
     {"AWS_DEFAULT_REGION": "us-east-1", "AWS_USE_FIPS_ENDPOINT": "true"},
     {"AWS_DEFAULT_REGION": "eu-west-1", "AWS_ENDPOINT_URL": "http://127.0.0.1:4566"},
 ]
-CASES = [*((service, it) for service in ("dynamodb", "kms") for it in SETTINGS), ("sts", SETTINGS[0])]
+CASES = [*((service, settings) for service in ("dynamodb", "kms") for settings in SETTINGS), ("sts", SETTINGS[0])]
 
 # Each case in a process of its own, which a fork makes after the imports.
 SCRIPT = """
@@ -57,10 +57,10 @@ for service, settings in json.loads(sys.argv[1]):
 
 def test_an_address_is_that_of_botocores_rules() -> None:
     command = [sys.executable, "-c", SCRIPT, json.dumps(CASES)]
-    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=60)
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(found) == len(CASES), done.stderr
-    for case, (ours, by_rules) in zip(CASES, found, strict=True):
-        assert len(ours) == 1, case
-        assert ours == by_rules, case
-    assert found[-1][0] == ["https://sts.eu-central-1.amazonaws.com/"]
+    process = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=60)
+    pairs = [json.loads(line) for line in process.stdout.splitlines()]
+    assert len(pairs) == len(CASES), process.stderr
+    for case, (addresses, by_rules) in zip(CASES, pairs, strict=True):
+        assert len(addresses) == 1, case
+        assert addresses == by_rules, case
+    assert pairs[-1][0] == ["https://sts.eu-central-1.amazonaws.com/"]

@@ -41,7 +41,7 @@ class Sent(Exception):
 
 
 @pytest.fixture
-def sent() -> Iterator[list[AWSPreparedRequest]]:
+def requests() -> Iterator[list[AWSPreparedRequest]]:
     """Return the requests that would be sent from here on."""
     requests: list[AWSPreparedRequest] = []
 
@@ -55,16 +55,16 @@ def sent() -> Iterator[list[AWSPreparedRequest]]:
     events.unregister("before-send.dynamodb.TransactWriteItems", take)
 
 
-def test_the_body_is_the_one_that_botocore_makes(sent: list[AWSPreparedRequest]) -> None:
+def test_the_body_is_the_one_that_botocore_makes(requests: list[AWSPreparedRequest]) -> None:
     parameters: dict[str, Any] = {"TransactItems": WRITES, "ReturnConsumedCapacity": "TOTAL"}
     with pytest.raises(Sent):
         aws.call("dynamodb", "transact_write_items", **parameters)
-    body = json.loads(sent[0].body)
+    body = json.loads(requests[0].body)
     token = body["ClientRequestToken"]
     assert len(token) == 36
     assert "TransactItems" in parameters
     model = get_session().get_service_model("dynamodb").operation_model("TransactWriteItems")
-    asked = create_serializer("json").serialize_to_request({**parameters, "ClientRequestToken": token}, model)
-    assert body == json.loads(asked["body"])
-    assert sent[0].headers["Content-Length"] == str(len(sent[0].body))
-    assert sent[0].headers["X-Amz-Target"] == b"DynamoDB_20120810.TransactWriteItems"
+    boto_request = create_serializer("json").serialize_to_request({**parameters, "ClientRequestToken": token}, model)
+    assert body == json.loads(boto_request["body"])
+    assert requests[0].headers["Content-Length"] == str(len(requests[0].body))
+    assert requests[0].headers["X-Amz-Target"] == b"DynamoDB_20120810.TransactWriteItems"

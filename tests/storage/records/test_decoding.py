@@ -36,7 +36,7 @@ def test_missing_fields_have_their_defaults_and_share_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("record", "place"),
+    ("record", "field"),
     [
         ("text", ""),
         ({}, "name"),
@@ -50,10 +50,10 @@ def test_missing_fields_have_their_defaults_and_share_none() -> None:
         ({"name": "x", "part": {}}, "part"),
     ],
 )
-def test_a_record_of_another_form_is_malformed(record: Any, place: str) -> None:
+def test_a_record_of_another_form_is_malformed(record: Any, field: str) -> None:
     with pytest.raises(MalformedRecord) as malformed:
         decoding.decode(Whole, record)
-    assert (malformed.value.stored, malformed.value.field.partition(".")[0].partition("[")[0]) == ("Whole", place)
+    assert (malformed.value.stored, malformed.value.field.partition(".")[0].partition("[")[0]) == ("Whole", field)
 
 
 def test_a_stored_time_is_a_second_or_malformed() -> None:

@@ -25,9 +25,9 @@ def test_a_record_of_any_format_is_of_one_item(item_key: tuple[str, str], item: 
 
 def test_routes_of_all_edges_are_one_collection_since_format_3(monkeypatch: pytest.MonkeyPatch) -> None:
     assert item_keys.collected(OF_A_ROUTE[0]) == ("acct_1#/edges/https/routes", f"{EDGE}/")
-    for setting, written in (("2", OF_A_ROUTE), ("3", ("acct_1#/edges/https/routes", f"{EDGE}/{ROUTE}"))):
+    for setting, expected in (("2", OF_A_ROUTE), ("3", ("acct_1#/edges/https/routes", f"{EDGE}/{ROUTE}"))):
         monkeypatch.setenv("RECORD_FORMAT", setting)
-        assert item_keys.written(*OF_A_ROUTE) == item_keys.lasting(item_keys.latest(*OF_A_ROUTE)) == written
+        assert item_keys.written(*OF_A_ROUTE) == item_keys.lasting(item_keys.latest(*OF_A_ROUTE)) == expected
         assert {OF_A_ROUTE, item_keys.latest(*OF_A_ROUTE)} == {*item_keys.possible(*OF_A_ROUTE)}
 
 

@@ -30,9 +30,9 @@ def new_edge(client: Client, backend_id: str | None) -> str:
     return f"{EDGES}/{client.create(EDGES, {'backend': {'backend_id': backend_id}})['id']}"
 
 
-def assert_held(answer: Answer, *holders: str) -> None:
-    details = {f"used_by.{place}": holder for place, holder in enumerate(sorted(holders))}
-    assert_refused(answer, 409, "conflict", f"The resource is in use by {', '.join(sorted(holders))}.", details)
+def assert_held(answer: Answer, *referrers: str) -> None:
+    details = {f"used_by.{index}": referrer for index, referrer in enumerate(sorted(referrers))}
+    assert_refused(answer, 409, "conflict", f"The resource is in use by {', '.join(sorted(referrers))}.", details)
 
 
 def assert_unknown(answer: Answer, field: str, id: str) -> None:
@@ -48,11 +48,11 @@ def assert_unknown(answer: Answer, field: str, id: str) -> None:
 def test_a_backend_stays_while_edges_point_at_it_and_the_refusal_names_them(admin: Client) -> None:
     backend = admin.create(BACKENDS, {"description": "d"})
     edges = [new_edge(admin, backend["id"]) for _ in range(3)]
-    for left in (3, 2, 1):
+    for count in (3, 2, 1):
         answer = admin.delete(f"{BACKENDS}/{backend['id']}")
-        assert_held(answer, *(f"{edge}/backend" for edge in edges[:left]))
+        assert_held(answer, *(f"{edge}/backend" for edge in edges[:count]))
         assert admin.get(f"{BACKENDS}/{backend['id']}").json == backend
-        admin.delete(f"{edges[left - 1]}/backend")
+        admin.delete(f"{edges[count - 1]}/backend")
     assert admin.delete(f"{BACKENDS}/{backend['id']}").status == 204
     assert_not_found(admin.get(f"{BACKENDS}/{backend['id']}"), BACKENDS)
 
@@ -79,12 +79,12 @@ def test_every_way_to_detach_a_backend_frees_it(admin: Client, detach: Detach) -
 
 
 def test_one_backend_instead_of_another_frees_the_one_and_holds_the_other(admin: Client) -> None:
-    one, other = new_backend(admin), new_backend(admin)
-    edge = new_edge(admin, one)
+    first, other = new_backend(admin), new_backend(admin)
+    edge = new_edge(admin, first)
     admin.put(f"{edge}/backend", {"backend_id": other})
     assert_held(admin.delete(f"{BACKENDS}/{other}"), f"{edge}/backend")
-    admin.patch(edge, {"backend": {"backend_id": one}})
-    assert_held(admin.delete(f"{BACKENDS}/{one}"), f"{edge}/backend")
+    admin.patch(edge, {"backend": {"backend_id": first}})
+    assert_held(admin.delete(f"{BACKENDS}/{first}"), f"{edge}/backend")
     assert admin.delete(f"{BACKENDS}/{other}").status == 204
 
 
@@ -133,9 +133,9 @@ def test_no_edge_is_changed_to_point_at_nothing(admin: Client, stranger: Client)
     before = admin.get(edge).json
     answer = admin.patch(edge, {"description": "new", "backend": {"backend_id": unknown}})
     assert_unknown(answer, "backend.backend_id", unknown)
-    gone, theirs = new_backend(admin), new_backend(stranger)
-    admin.delete(f"{BACKENDS}/{gone}")
-    for id in (unknown, gone, theirs, ids.new("bkdxy")):
+    deleted, stranger_backend = new_backend(admin), new_backend(stranger)
+    admin.delete(f"{BACKENDS}/{deleted}")
+    for id in (unknown, deleted, stranger_backend, ids.new("bkdxy")):
         assert_unknown(admin.put(f"{edge}/backend", {"backend_id": id}), "backend_id", id)
     assert admin.get(edge).json == before
     assert_held(admin.delete(f"{BACKENDS}/{backend}"), f"{edge}/backend")
@@ -143,12 +143,12 @@ def test_no_edge_is_changed_to_point_at_nothing(admin: Client, stranger: Client)
 
 def test_a_backend_is_pointed_at_by_a_thousand_at_most(admin: Client) -> None:
     backend, edge = new_backend(admin), new_edge(admin, None)
-    holders = [f"/edges/tls/{ids.new('edgtls')}/backend" for _ in range(references.MAX_REFERRERS)]
+    referrers = [f"/edges/tls/{ids.new('edgtls')}/backend" for _ in range(references.MAX_REFERRERS)]
     aws.client("dynamodb").update_item(
         TableName="tunnel-edge",
         Key={"scope": {"S": items.scope(admin.account, BACKENDS)}, "id": {"S": backend}},
         UpdateExpression="SET pointed_by = :holders",
-        ExpressionAttributeValues={":holders": {"SS": holders}},
+        ExpressionAttributeValues={":holders": {"SS": referrers}},
     )
     answer = admin.put(f"{edge}/backend", {"backend_id": backend})
     rule = {"backend_id": f"{backend} can have at most 1000 resources that refer to it"}
@@ -180,8 +180,8 @@ def test_what_was_held_is_freed_also_after_references_are_strict_no_more(
 
 
 def test_another_accounts_edges_hold_nothing_here(admin: Client, stranger: Client) -> None:
-    backend, theirs = new_backend(admin), new_backend(stranger)
-    edge = new_edge(stranger, theirs)
+    backend, stranger_backend = new_backend(admin), new_backend(stranger)
+    edge = new_edge(stranger, stranger_backend)
     assert admin.delete(f"{BACKENDS}/{backend}").status == 204
-    assert_held(stranger.delete(f"{BACKENDS}/{theirs}"), f"{edge}/backend")
-    assert_not_found(admin.delete(f"{BACKENDS}/{theirs}"), BACKENDS)
+    assert_held(stranger.delete(f"{BACKENDS}/{stranger_backend}"), f"{edge}/backend")
+    assert_not_found(admin.delete(f"{BACKENDS}/{stranger_backend}"), BACKENDS)

@@ -22,8 +22,8 @@ from chalicelib.storage.records.items import Item
 def test_a_record_is_in_the_shard_of_its_id(id: str, edge: int, further: int) -> None:
     account = "acct_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"
     collection = f"{account}#/ssh_user_certificates"
-    listed = Item(f"{account}#/edges/tcp", id, {"hostports": ["a.example.com:443"]})
-    (write,) = listed_edges.list_edge(None, listed)
+    item = Item(f"{account}#/edges/tcp", id, {"hostports": ["a.example.com:443"]})
+    (write,) = listed_edges.list_edge(None, item)
     assert write.request["Key"]["scope"] == {"S": f"edge#/edges/{edge}"}
     assert shards.further(collection).scope_of(id) == f"{collection}/{further}"
     assert shards.further(collection).number_of(id) == further

@@ -22,7 +22,7 @@ def item(*keys: UniqueKey) -> Item:
     return Item(SCOPE, ids.new("x"), {"name": "it"}, unique_keys=keys)
 
 
-def everything() -> list[dict[str, Any]]:
+def scan_records() -> list[dict[str, Any]]:
     return list(aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"])
 
 
@@ -35,30 +35,30 @@ def test_a_claim_is_read_with_its_facts() -> None:
 
 
 def test_an_item_knows_what_it_holds() -> None:
-    made = item(RED, BLUE)
-    records.create(made)
-    found = table.read(SCOPE, made.id)
-    assert found
-    assert [(key.kind, key.value) for key in found.unique_keys] == [("colour", "red"), ("colour", "blue")]
+    new_item = item(RED, BLUE)
+    records.create(new_item)
+    stored_item = table.read(SCOPE, new_item.id)
+    assert stored_item
+    assert [(key.kind, key.value) for key in stored_item.unique_keys] == [("colour", "red"), ("colour", "blue")]
 
 
 def test_a_claim_that_another_holds_is_taken_and_nothing_is_written() -> None:
-    holder, other, third = item(RED), item(BLUE, RED), item()
-    records.create(holder)
-    before = everything()
-    with pytest.raises(Taken) as taken:
+    owner, other, third = item(RED), item(BLUE, RED), item()
+    records.create(owner)
+    before = scan_records()
+    with pytest.raises(Taken) as error:
         records.create(third, other)
-    assert taken.value.key == RED
-    assert everything() == before
+    assert error.value.key == RED
+    assert scan_records() == before
     assert table.read(SCOPE, other.id) is None
     assert table.look_up("colour", "blue") is None
 
 
 def test_the_first_of_several_taken_claims_is_named() -> None:
     records.create(item(RED, BLUE))
-    with pytest.raises(Taken) as taken:
+    with pytest.raises(Taken) as error:
         records.create(item(UniqueKey("colour", "green"), BLUE, RED))
-    assert taken.value.key == BLUE
+    assert error.value.key == BLUE
 
 
 def test_the_same_value_may_be_claimed_as_another_kind() -> None:
@@ -68,35 +68,35 @@ def test_the_same_value_may_be_claimed_as_another_kind() -> None:
 
 
 def test_creating_the_same_item_again_is_harmless() -> None:
-    made = item(RED)
-    records.create(made)
-    before = everything()
-    records.create(made)
-    assert everything() == before
+    new_item = item(RED)
+    records.create(new_item)
+    before = scan_records()
+    records.create(new_item)
+    assert scan_records() == before
 
 
 def test_a_deletion_releases_the_claims() -> None:
-    made, successor = item(RED, BLUE), item(RED)
-    records.create(made)
-    assert records.delete(SCOPE, made.id) is True
-    assert everything() == []
+    new_item, successor = item(RED, BLUE), item(RED)
+    records.create(new_item)
+    assert records.delete(SCOPE, new_item.id) is True
+    assert scan_records() == []
     records.create(successor)
     assert table.look_up("colour", "red") == {"shade": "dark"}
-    assert records.delete(SCOPE, made.id) is False
+    assert records.delete(SCOPE, new_item.id) is False
     assert table.look_up("colour", "red") == {"shade": "dark"}
 
 
 def test_a_change_keeps_the_claims() -> None:
-    made = item(RED)
-    records.create(made)
-    assert records.rewrite(SCOPE, made.id, lambda item: replace(item, body={"name": "new"}))
+    new_item = item(RED)
+    records.create(new_item)
+    assert records.rewrite(SCOPE, new_item.id, lambda item: replace(item, body={"name": "new"}))
     with pytest.raises(Taken):
         records.create(item(RED))
 
 
 def test_a_claim_stands_in_a_scope_of_its_own() -> None:
     records.create(item(RED, BLUE))
-    scopes = [record["scope"]["S"] for record in everything()]
+    scopes = [record["scope"]["S"] for record in scan_records()]
     assert sorted(scopes) == [SCOPE, "colour#blue", "colour#red"]
 
 
@@ -106,25 +106,25 @@ def test_what_a_claim_tells_is_in_no_representation() -> None:
     assert "red" not in str(Taken(RED))
 
 
-def leased(*held: UniqueKey, seconds: int) -> Item:
+def make_leased(*unique_keys: UniqueKey, seconds: int) -> Item:
     """Return an item that expires."""
-    return Item(SCOPE, ids.new("x"), {"name": "it"}, unique_keys=held, expires=clock.seconds() + seconds)
+    return Item(SCOPE, ids.new("x"), {"name": "it"}, unique_keys=unique_keys, expires=clock.seconds() + seconds)
 
 
 def test_who_comes_after_an_expired_holder_takes_its_key_over_and_removes_it() -> None:
-    expired, heir = leased(RED, seconds=-1), item(RED, BLUE)
+    expired, heir = make_leased(RED, seconds=-1), item(RED, BLUE)
     records.create(expired)
     records.create(heir)
     assert table.look_up("colour", "red") == {"shade": "dark"}
-    assert {record["id"]["S"] for record in everything()} == {heir.id, "claim"}
+    assert {record["id"]["S"] for record in scan_records()} == {heir.id, "claim"}
     assert not direct_writes.renew(SCOPE, expired.id, lease=clock.seconds() + 60)
 
 
 def test_who_comes_after_a_holder_that_is_gone_takes_its_key_over() -> None:
-    gone, heir = leased(RED, seconds=60), item(RED)
-    records.create(gone)
+    expired_item, heir = make_leased(RED, seconds=60), item(RED)
+    records.create(expired_item)
     aws.client("dynamodb").delete_item(
-        TableName="tunnel-edge", Key=dynamodb.attributes({"scope": SCOPE, "id": gone.id})
+        TableName="tunnel-edge", Key=dynamodb.attributes({"scope": SCOPE, "id": expired_item.id})
     )
     records.create(heir)
     with pytest.raises(Taken):
@@ -132,15 +132,15 @@ def test_who_comes_after_a_holder_that_is_gone_takes_its_key_over() -> None:
 
 
 def test_a_holder_that_is_renewed_while_its_key_is_taken_over_keeps_it() -> None:
-    holder, late, asked = leased(RED, seconds=-1), item(RED), []
-    records.create(holder)
+    owner, late, clients = make_leased(RED, seconds=-1), item(RED), []
+    records.create(owner)
 
     def renew(**_: object) -> None:  # by another machine, whose clock is slow
-        asked.append(aws.client("dynamodb"))
-        if len(asked) == 2:  # the first transaction finds the key taken, the second takes it over
-            asked[0].update_item(
+        clients.append(aws.client("dynamodb"))
+        if len(clients) == 2:  # the first transaction finds the key taken, the second takes it over
+            clients[0].update_item(
                 TableName="tunnel-edge",
-                Key=dynamodb.attributes({"scope": SCOPE, "id": holder.id}),
+                Key=dynamodb.attributes({"scope": SCOPE, "id": owner.id}),
                 UpdateExpression="SET expires = :later",
                 ExpressionAttributeValues={":later": {"N": str(clock.seconds() + 60)}},
             )
@@ -152,7 +152,7 @@ def test_a_holder_that_is_renewed_while_its_key_is_taken_over_keeps_it() -> None
             records.create(late)
     finally:
         events.unregister("before-send.dynamodb.TransactWriteItems", renew)
-    assert table.read(SCOPE, holder.id)
+    assert table.read(SCOPE, owner.id)
     assert table.read(SCOPE, late.id) is None
     with pytest.raises(Taken):
         records.create(late)
@@ -161,21 +161,21 @@ def test_a_holder_that_is_renewed_while_its_key_is_taken_over_keeps_it() -> None
 @pytest.mark.parametrize("write", [unique_keys.change, unique_keys.release])
 def test_nobody_but_its_holder_changes_or_releases_a_key(write: Callable[[UniqueKey, str], Write]) -> None:
     records.create(item(RED))
-    before = everything()
+    before = scan_records()
     with pytest.raises(TransactionFailed):
         dynamodb.transact([write(RED, ids.new("x"))])
-    assert everything() == before
+    assert scan_records() == before
 
 
 def test_a_holder_keeps_its_key_until_the_second_in_which_it_expires() -> None:
-    records.create(leased(RED, seconds=60))
+    records.create(make_leased(RED, seconds=60))
     with pytest.raises(Taken):
-        records.create(leased(RED, seconds=60))
+        records.create(make_leased(RED, seconds=60))
 
 
 def test_a_successor_takes_the_key_of_a_live_holder_over_at_once_and_nobody_else_does() -> None:
-    mine = UniqueKey("colour", "red", successor="me")
-    before, after = leased(mine, seconds=60), leased(mine, seconds=60)
+    key = UniqueKey("colour", "red", successor="me")
+    before, after = make_leased(key, seconds=60), make_leased(key, seconds=60)
     records.create(before)
     for other in (RED, UniqueKey("colour", "red", successor="you")):
         with pytest.raises(Taken):

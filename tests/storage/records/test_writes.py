@@ -11,13 +11,13 @@ from chalicelib.storage.records import direct_writes, items, table
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import Taken, UniqueKey
 from tests import records
-from tests.storage.answering import answering
+from tests.storage.answering import answer_operation
 
 CANCELED = "com.amazonaws.dynamodb.v20120810#TransactionCanceledException"
 CONFLICT = "com.amazonaws.dynamodb.v20120810#TransactionConflictException"
 
 
-def cancelled(*reasons: str) -> dict[str, Any]:
+def build_cancellation(*reasons: str) -> dict[str, Any]:
     return {"__type": CANCELED, "Message": "", "CancellationReasons": [{"Code": reason} for reason in reasons]}
 
 
@@ -26,16 +26,16 @@ def item() -> Item:
 
 
 def test_a_transaction_that_meets_another_is_tried_again() -> None:
-    made = item()
-    with answering("TransactWriteItems", cancelled("None", "TransactionConflict"), times=1) as calls:
-        records.create(made)
+    new_item = item()
+    with answer_operation("TransactWriteItems", build_cancellation("None", "TransactionConflict"), times=1) as calls:
+        records.create(new_item)
     assert len(calls) == 2
-    assert table.read(made.scope, made.id) == made
+    assert table.read(new_item.scope, new_item.id) == new_item
 
 
 def test_a_transaction_that_meets_others_again_and_again_is_busy() -> None:
     with (
-        answering("TransactWriteItems", cancelled("TransactionConflict", "None"), times=99) as calls,
+        answer_operation("TransactWriteItems", build_cancellation("TransactionConflict", "None"), times=99) as calls,
         pytest.raises(Unavailable),
     ):
         records.create(item())
@@ -43,25 +43,25 @@ def test_a_transaction_that_meets_others_again_and_again_is_busy() -> None:
 
 
 def test_a_single_write_that_meets_a_transaction_is_tried_again() -> None:
-    made = Item("acct_1#/things", ids.new("x"), {"number": 1}, expires=2**39)
-    with answering("PutItem", {"__type": CONFLICT, "Message": ""}, times=1):
-        records.create(made)
-    with answering("UpdateItem", {"__type": CONFLICT, "Message": ""}, times=1) as calls:
-        assert direct_writes.renew(made.scope, made.id, lease=2**40)
+    new_item = Item("acct_1#/things", ids.new("x"), {"number": 1}, expires=2**39)
+    with answer_operation("PutItem", {"__type": CONFLICT, "Message": ""}, times=1):
+        records.create(new_item)
+    with answer_operation("UpdateItem", {"__type": CONFLICT, "Message": ""}, times=1) as calls:
+        assert direct_writes.renew(new_item.scope, new_item.id, lease=2**40)
     assert len(calls) == 2
 
 
 def test_a_condition_that_failed_in_a_conflict_is_told_at_once() -> None:
-    reasons = cancelled("TransactionConflict", "ConditionalCheckFailed")
-    with answering("TransactWriteItems", reasons, times=9) as calls, pytest.raises(Taken):
+    reasons = build_cancellation("TransactionConflict", "ConditionalCheckFailed")
+    with answer_operation("TransactWriteItems", reasons, times=9) as calls, pytest.raises(Taken):
         records.create(item())
     assert len(calls) == 1
 
 
 def left_out(*keys: tuple[str, str]) -> dict[str, Any]:
     """Return the answer of a busy store to a read of several records: it has read none of these."""
-    wanted = [{"scope": {"S": scope}, "id": {"S": id}} for scope, id in keys]
-    return {"Responses": {}, "UnprocessedKeys": {dynamodb.table_name(): {"Keys": wanted, "ConsistentRead": True}}}
+    item_keys = [{"scope": {"S": scope}, "id": {"S": id}} for scope, id in keys]
+    return {"Responses": {}, "UnprocessedKeys": {dynamodb.table_name(): {"Keys": item_keys, "ConsistentRead": True}}}
 
 
 def test_records_are_read_together_each_in_its_place() -> None:
@@ -69,22 +69,22 @@ def test_records_are_read_together_each_in_its_place() -> None:
     records.create(first)
     records.create(second)
     keys = [(second.scope, second.id), ("acct_1#/things", ids.new("x")), (first.scope, first.id)]
-    found = dynamodb.get_each(*keys, keys[0])
-    assert [items.of_record(record) for record in found] == [second, None, first, second]
+    stored_records = dynamodb.get_each(*keys, keys[0])
+    assert [items.of_record(record) for record in stored_records] == [second, None, first, second]
 
 
 def test_records_that_a_busy_store_leaves_out_are_asked_for_again() -> None:
-    made = item()
-    records.create(made)
-    key = (made.scope, made.id)
-    with answering("BatchGetItem", left_out(key), times=2, status=200) as calls:
-        [found] = dynamodb.get_each(key)
-    assert items.of_record(found) == made
+    new_item = item()
+    records.create(new_item)
+    key = (new_item.scope, new_item.id)
+    with answer_operation("BatchGetItem", left_out(key), times=2, status=200) as calls:
+        [record] = dynamodb.get_each(key)
+    assert items.of_record(record) == new_item
     assert len(calls) == 3
 
 
 def test_records_that_a_busy_store_leaves_out_again_and_again_are_not_taken_for_missing() -> None:
     key = ("acct_1#/things", ids.new("x"))
-    with answering("BatchGetItem", left_out(key), times=99, status=200) as calls, pytest.raises(Unavailable):
+    with answer_operation("BatchGetItem", left_out(key), times=99, status=200) as calls, pytest.raises(Unavailable):
         dynamodb.get_each(key)
     assert len(calls) == 4

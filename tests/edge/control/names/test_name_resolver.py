@@ -32,7 +32,7 @@ from tests import openssl
 from tests.proving import prove
 from tests.queries import calls
 from tests.transports import Client
-from tests.tunnels import opened
+from tests.tunnels import open_agent_tunnel
 
 DOMAIN = "tunnels.localhost"
 SERVICE = Service(DOMAIN, range(20000, 20100), frozenset({DOMAIN, f"*.{DOMAIN}"}))
@@ -548,7 +548,7 @@ def test_a_gateway_has_changed_with_its_port_or_its_drain_but_not_with_its_lease
 def test_a_tunnel_of_an_earlier_version_is_read_again_at_the_end_of_its_lease(
     resolver: NameResolver, admin: Client
 ) -> None:
-    id = opened(admin.account, name=NAME, lease=60)
+    id = open_agent_tunnel(admin.account, name=NAME, lease=60)
     before = load(resolver, NAME)
     item_key = ItemKey(tunnels.scope(admin.account), id)
     assert before.list_lapsed(time.time()) == frozenset()

@@ -235,7 +235,7 @@ def running(folder: Path) -> Iterator[Issuing]:
         names = NameServer("127.0.0.1", records={(ZONE, "NS"): [f"ns.{ZONE}"]}, zone="example.com")
         name_server = f"127.0.0.1:{stack.enter_context(nameservers.serving(names))}"
         ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
-        behind = pebble.running(folder / "pebble", http_port=int(ports["HTTP_PORT"]), name_server=name_server)
+        behind = pebble.run_pebble(folder / "pebble", http_port=int(ports["HTTP_PORT"]), name_server=name_server)
         ca = stack.enter_context(faulty_ca.serving(stack.enter_context(behind)))
         zone = stack.enter_context(zones.updated(ZONE, names))
         with pytest.MonkeyPatch.context() as patch:

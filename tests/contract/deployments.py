@@ -25,13 +25,13 @@ def ask(url: str, key: str) -> Deployment:
     answer = _get(f"{url}/openapi.json", {})
     try:
         document = answer.json()
-        named, header = document["servers"][0]["url"], document["components"]["parameters"]["Version"]["name"]
+        base_url, header = document["servers"][0]["url"], document["components"]["parameters"]["Version"]["name"]
     except (LookupError, TypeError, ValueError):
         pytest.exit(f"{url}/openapi.json answers {answer.status_code} and is no document of this API.", 1)
     answer = _get(f"{url}/api_keys?limit=1", {"Authorization": f"Bearer {key}", header: auth.VERSIONS[0]})
     if answer.status_code != 200:
         pytest.exit(f"The API at {url} does not let the API key in: {answer.status_code} {answer.text[:500]}", 1)
-    return Deployment(_base_url(url, named), header)
+    return Deployment(_base_url(url, base_url), header)
 
 
 def _get(url: str, headers: dict[str, str]) -> httpx.Response:
@@ -41,6 +41,6 @@ def _get(url: str, headers: dict[str, str]) -> httpx.Response:
         pytest.exit(f"{url} does not answer: {error}.", 1)
 
 
-def _base_url(url: str, named: str) -> str:
+def _base_url(url: str, document_url: str) -> str:
     """Return the base URL that the document names if that is at another host, else the URL that is tried."""
-    return url if urlsplit(named).netloc == urlsplit(url).netloc else named
+    return url if urlsplit(document_url).netloc == urlsplit(url).netloc else document_url

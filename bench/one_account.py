@@ -83,7 +83,7 @@ def _threads(setting: Setting) -> Row:
     """Measure as many threads, with DynamoDB's rules for conflicts of transactions."""
     account, user = setting.context["account"], setting.context["caller"]
     scope = items.scope(account, PATH)
-    [signed], _ = table.page(scope, before=None, count=1)
+    [signed], _ = table.read_page(scope, before=None, count=1)
 
     def write(number: int) -> None:
         issue_key(account, user, f"key {number}")

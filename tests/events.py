@@ -32,18 +32,18 @@ def put(account: str, key: str, shard: int = 0) -> Item:
         Trail(EventActor("api_key", key, "usr_x", "ada")),
         Item(f"{account}#/backends/weighted", ids.new("bkdwd"), {}),
     )
-    event = trail.event(by_key, kinds.of(item.id), item, "create", "", (), {})
+    event = trail.event(by_key, kinds.identify(item.id), item, "create", "", (), {})
     placed = Item(
         partitions.scopes(account)[shard],
         event.id,
         event.body,
         expires=event.expires,
         indexed=event.indexed,
-        acted=f"{account}#{trail.acting(key, shard)}",
+        acted=f"{account}#{trail.build_actor_key(key, shard)}",
     )
     records.create(placed)
     return placed
 
 
 def mark(account: str) -> None:
-    dynamodb.do(Write.put({"scope": partitions.first(account), "id": partitions.MARK}))
+    dynamodb.do(Write.put({"scope": partitions.find_first(account), "id": partitions.MARK}))

@@ -45,19 +45,19 @@ def end_cooldowns(client: Client) -> None:
 def count_more(client: Client, **counts: int) -> None:
     """Add to the counts of an account, in the store alone."""
     key = {"scope": f"{client.account}#/names", "id": "count"}
-    item = aws.client("dynamodb").get_item(TableName=TABLE, Key=dynamodb.attributes(key)).get("Item")
-    record: dict[str, Any] = dynamodb.plain(item) if item else {**key, "revision": 1, "schema": 2}
+    item = aws.client("dynamodb").get_item(TableName=TABLE, Key=dynamodb.encode(key)).get("Item")
+    record: dict[str, Any] = dynamodb.decode(item) if item else {**key, "revision": 1, "schema": 2}
     _put({**record, **{name: record.get(name, 0) + more for name, more in counts.items()}})
 
 
 def _records() -> Iterator[dict[str, Any]]:
     for page in aws.client("dynamodb").get_paginator("scan").paginate(TableName=TABLE, ConsistentRead=True):
-        yield from map(dynamodb.plain, page["Items"])
+        yield from map(dynamodb.decode, page["Items"])
 
 
 def _put(record: dict[str, Any]) -> None:
-    aws.client("dynamodb").put_item(TableName=TABLE, Item=dynamodb.attributes(record))
+    aws.client("dynamodb").put_item(TableName=TABLE, Item=dynamodb.encode(record))
 
 
 def _key(record: dict[str, Any]) -> dict[str, Any]:
-    return dynamodb.attributes({name: record[name] for name in ("scope", "id")})
+    return dynamodb.encode({name: record[name] for name in ("scope", "id")})

@@ -28,7 +28,7 @@ def extend_all() -> Keys:
         put(extended)
         for kind, value in extended.get("claims", ()):
             if kind == _UNIQUE_KEY:
-                scope, id = item_keys.of_item(record["scope"], record["id"])
+                scope, id = item_keys.find_item(record["scope"], record["id"])
                 fields = {"holder": id, "home": scope, "body": {}, "revision": 1}
                 put({"scope": f"{kind}#{value}", "id": unique_keys.ID, **fields})
     return frozenset((record["scope"], record["id"]) for record in records)
@@ -59,7 +59,7 @@ def _extend(record: Record) -> Record:
     if kind is None or kind is kinds.AUDIT_EVENTS:
         return {**record, **_ATTRIBUTE, **body}
     parts = {
-        name: _with_field(kinds.stored_type_of_module(name), module)
+        name: _with_field(kinds.find_module_type(name), module)
         for name, module in record.get("parts", {}).items()
         if name not in _MODULE
     }
@@ -90,7 +90,7 @@ def _inner(value: Any, record: Any) -> Any:
 
 def _kind(record: Record) -> Kind | None:
     """Return the kind of the item of a record, or None for a unique key, list or internal record."""
-    scope, id = item_keys.of_item(record["scope"], record["id"])
+    scope, id = item_keys.find_item(record["scope"], record["id"])
     account, _, path = scope.partition("#")
     kind = next((kind for kind in kinds.TABLE if kind.has(id)), None)
     if kind is None or not (kinds.ACCOUNTS.has(account) or scope == accounts.SCOPE):

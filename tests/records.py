@@ -39,17 +39,17 @@ def read_record(id: str) -> dict[str, Any]:
     pages = aws.client("dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge")
     matches = [item for page in pages for item in page["Items"] if item["id"]["S"].rpartition("/")[2] == id]
     (record,) = [item for item in matches if not item["scope"]["S"].startswith("edge#")]
-    return dynamodb.plain(record)
+    return dynamodb.decode(record)
 
 
 def with_scope(prefix: str) -> list[dict[str, Any]]:
     """Return the stored records whose scope begins with a text."""
     first_page = aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"]
-    return [dynamodb.plain(record) for record in first_page if record["scope"]["S"].startswith(prefix)]
+    return [dynamodb.decode(record) for record in first_page if record["scope"]["S"].startswith(prefix)]
 
 
 def put(record: Mapping[str, Any]) -> None:
-    aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=dynamodb.attributes(record))
+    aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=dynamodb.encode(record))
 
 
 def remove(record: Mapping[str, Any]) -> None:

@@ -101,7 +101,7 @@ def fresh_value(client: Client, field: str, value: Any) -> Any:
     """Return the value of a field: a new unique one, or ids of new resources of the client's account."""
     if field in FRESH:
         return FRESH[field]()
-    if not kinds.named_by(field):
+    if not kinds.list_by_field(field):
         return value
     if isinstance(value, dict):
         return {_fresh_id(client, id): weight for id, weight in value.items()}
@@ -110,7 +110,7 @@ def fresh_value(client: Client, field: str, value: Any) -> Any:
 
 def _fresh_id(client: Client, id: str) -> str:
     """Create a resource of the kind of an id, in the client's account; return its id."""
-    resource = next(resource for resource in KINDS if resource.kind is kinds.of(id))
+    resource = next(resource for resource in KINDS if resource.kind is kinds.identify(id))
     return str(client.create(resource.kind.path, BODIES[resource.kind.path](client))["id"])
 
 

@@ -66,7 +66,7 @@ def list_secret_forms(record: Record) -> Iterator[str]:
 
 def sealed_in(record: dict[str, Any]) -> Iterator[tuple[bytes, dict[str, str]]]:
     """Yield what is sealed in a record of the table, as DynamoDB has it, each with its context."""
-    scope, id = item_keys.of_item(record["scope"]["S"], record["id"]["S"])
+    scope, id = item_keys.find_item(record["scope"]["S"], record["id"]["S"])
     context = vault.context(scope.partition("#")[0], id)
     modules = dict(record.get("parts", {}).get("M", {}))
     for name in ("basic_auth", "webhook_verification"):

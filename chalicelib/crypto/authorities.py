@@ -22,7 +22,7 @@ class Authority:
 
 def read(text: str, max_bytes: int) -> Authority:
     """Parse an authority's certificate. Raises ValueError for any other text, and for more than `max_bytes`."""
-    content = _only_certificate(pem.blocks(text)).decode()
+    content = _require_one_certificate(pem.blocks(text)).decode()
     encoded = pem.encode("CERTIFICATE", content)
     if len(encoded) > max_bytes:
         raise ValueError(f"must be at most {max_bytes} bytes")
@@ -40,7 +40,7 @@ def read(text: str, max_bytes: int) -> Authority:
     return Authority(encoded, facts)
 
 
-def _only_certificate(blocks: list[Block]) -> Block:
+def _require_one_certificate(blocks: list[Block]) -> Block:
     for block in blocks:
         if block.label.endswith("PRIVATE KEY"):
             raise ValueError("must be only a certificate; this is a private key, which you should never share")

@@ -150,10 +150,10 @@ def load_openssh(name: str, encoded: str, *, max_rsa_bits: int = _MAX_RSA_BITS) 
     # cryptography raises NotImplementedError for a compressed point
     except (ValueError, UnsupportedAlgorithm, NotImplementedError):
         raise ValueError("must contain an undamaged rsa, ecdsa or ed25519 public key") from None
-    return accepted(key, max_rsa_bits=max_rsa_bits)
+    return require_accepted(key, max_rsa_bits=max_rsa_bits)
 
 
-def accepted(key: object, *, max_rsa_bits: int = _MAX_RSA_BITS) -> PublicKey:
+def require_accepted(key: object, *, max_rsa_bits: int = _MAX_RSA_BITS) -> PublicKey:
     """Return a key if OpenSSH and the API accept its type, curve and size. Raises ValueError."""
     if not isinstance(key, PublicKey):
         raise ValueError("must be an rsa, ecdsa or ed25519 key")

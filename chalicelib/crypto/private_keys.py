@@ -36,18 +36,18 @@ warnings.filterwarnings("ignore", message="Diffie-Hellman over finite fields")
 
 def read(text: str) -> PrivateKey:
     """Parse the only private key of a PEM text. Raises ValueError without repeating the text."""
-    content = _only_key(pem.blocks(text)).decode()
-    with _reading():
+    content = _require_one_key(pem.blocks(text)).decode()
+    with _translate_errors():
         unchecked = load_der_private_key(content, password=None, unsafe_skip_rsa_key_validation=True)
-    _check_size(_of_a_kind(unchecked))
-    with _reading():
-        key = _of_a_kind(load_der_private_key(content, password=None))
+    _check_size(_require_kind(unchecked))
+    with _translate_errors():
+        key = _require_kind(load_der_private_key(content, password=None))
     if len(keys.to_der(key)) > _MAX_DER_BYTES:
         raise ValueError(_DAMAGED)
     return key
 
 
-def usable(key: object) -> PublicKey:
+def require_usable(key: object) -> PublicKey:
     """Return a public key if its type and size are accepted in TLS certificates. Raises ValueError."""
     if isinstance(key, rsa.RSAPublicKey):
         # OpenSSL refuses shorter keys, both as a server and as a client
@@ -61,7 +61,7 @@ def usable(key: object) -> PublicKey:
     raise ValueError(_KINDS)
 
 
-def _only_key(blocks: list[Block]) -> Block:
+def _require_one_key(blocks: list[Block]) -> Block:
     key_blocks = [
         block for block in blocks if block.label != "EC PARAMETERS"
     ]  # openssl ecparam writes a block of parameters before the key
@@ -76,7 +76,7 @@ def _only_key(blocks: list[Block]) -> Block:
 
 
 @contextmanager
-def _reading() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """Translate errors of cryptography into a ValueError that does not show the key."""
     try:
         yield
@@ -86,7 +86,7 @@ def _reading() -> Iterator[None]:
         raise ValueError(_DAMAGED) from None
 
 
-def _of_a_kind(key: object) -> PrivateKey:
+def _require_kind(key: object) -> PrivateKey:
     if not isinstance(key, PrivateKey):
         raise ValueError(_KINDS)
     return key
@@ -94,7 +94,7 @@ def _of_a_kind(key: object) -> PrivateKey:
 
 def _check_size(key: PrivateKey) -> None:
     """Raise ValueError for a key with primes that take long to check."""
-    usable(key.public_key())
+    require_usable(key.public_key())
     if isinstance(key, rsa.RSAPrivateKey):
         numbers = key.private_numbers()
         if max(numbers.p, numbers.q).bit_length() > _MAX_RSA_BITS // 2:

@@ -58,33 +58,33 @@ def digest(fingerprint: str) -> bytes:
 def _blob(text: str) -> bytes:
     """Return the wire form of a key (RFC 4253). It is the same for all text forms."""
     if not text.startswith("-"):
-        return _from_line(text)
+        return _parse_line(text)
     if _PEM.fullmatch(text):
-        return _from_pem(text)
+        return _parse_pem(text)
     if match := _RFC4716.fullmatch(text):
-        blob = _decoded(re.sub(r"\s", "", _RFC4716_HEADER.sub("", match[1]), flags=re.ASCII))
-        return _canonical(blob[4 : 4 + int.from_bytes(blob[:4])].decode(errors="replace"), blob)
+        blob = _decode_base64(re.sub(r"\s", "", _RFC4716_HEADER.sub("", match[1]), flags=re.ASCII))
+        return _canonicalize(blob[4 : 4 + int.from_bytes(blob[:4])].decode(errors="replace"), blob)
     raise ValueError("must be exactly one public key: PEM (BEGIN PUBLIC KEY) or OpenSSH authorized_keys form")
 
 
-def _from_line(line: str) -> bytes:
+def _parse_line(line: str) -> bytes:
     if len(line.splitlines()) > 1:
         raise ValueError("must be one public key: a single line, or PEM")
     name, encoded, *_ = [*keys.split(line), ""]
     if name not in _TYPES and any(word in _TYPES for word in re.split("[ \t]+", line)):
         raise ValueError("must start with the type of the key, without options before it")
-    return _canonical(name, _decoded(encoded))
+    return _canonicalize(name, _decode_base64(encoded))
 
 
-def _from_pem(text: str) -> bytes:
+def _parse_pem(text: str) -> bytes:
     try:
         key = load_pem_public_key(text.encode())
     except (ValueError, UnsupportedAlgorithm):
         raise ValueError(_DAMAGED) from None
-    return keys.wire(keys.accepted(key))
+    return keys.wire(keys.require_accepted(key))
 
 
-def _canonical(name: str, blob: bytes) -> bytes:
+def _canonicalize(name: str, blob: bytes) -> bytes:
     """Return the wire form as OpenSSH writes it: numbers have no leading zeros."""
     if name.endswith("-cert-v01@openssh.com"):
         raise ValueError("must be a plain public key, not a certificate")
@@ -95,7 +95,7 @@ def _canonical(name: str, blob: bytes) -> bytes:
     return blob if name in _SECURITY_KEYS else keys.wire(key)
 
 
-def _decoded(encoded: str) -> bytes:
+def _decode_base64(encoded: str) -> bytes:
     try:
         return keys.decode(encoded)
     except ValueError:

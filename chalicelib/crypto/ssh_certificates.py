@@ -65,7 +65,7 @@ def read(line: str) -> Signed:
     certificate = load_ssh_public_identity(line.encode())
     if not isinstance(certificate, SSHCertificate):
         raise ValueError("not a certificate")
-    return Signed(certificate.serial, keys.authorized_key(keys.accepted(certificate.signature_key())))
+    return Signed(certificate.serial, keys.authorized_key(keys.require_accepted(certificate.signature_key())))
 
 
 def sign(certificate: Certificate, authority: PrivateKey) -> str:
@@ -73,7 +73,7 @@ def sign(certificate: Certificate, authority: PrivateKey) -> str:
 
     Raises ValueError if a field does not fit the format.
     """
-    builder = _with_options(_builder(certificate), certificate)
+    builder = _add_options(_builder(certificate), certificate)
     return f"{builder.sign(authority).public_bytes().decode()} {certificate.key_id}"
 
 
@@ -92,7 +92,7 @@ def _builder(certificate: Certificate) -> SSHCertificateBuilder:
     return builder.valid_for_all_principals()  # type: ignore[no-untyped-call, no-any-return]
 
 
-def _with_options(builder: SSHCertificateBuilder, certificate: Certificate) -> SSHCertificateBuilder:
+def _add_options(builder: SSHCertificateBuilder, certificate: Certificate) -> SSHCertificateBuilder:
     if isinstance(certificate, HostCertificate):
         return builder.type(SSHCertificateType.HOST)
     builder = builder.type(SSHCertificateType.USER)

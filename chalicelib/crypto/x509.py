@@ -94,20 +94,20 @@ def load(content: bytes, which: str) -> Certificate:
 
     `which` is the name of the certificate in the error.
     """
-    with _parsing(which):
+    with _translate_errors(which):
         return x509.load_der_x509_certificate(content)
 
 
 def read(certificate: Certificate, which: str) -> Facts:
     """Return the fields of a certificate. Raises ValueError. `which` is the name of the certificate in the error."""
-    public_key = private_keys.usable(_public_key(certificate))
-    with _parsing(which):
+    public_key = private_keys.require_usable(_public_key(certificate))
+    with _translate_errors(which):
         return _facts(certificate, public_key)
 
 
 def requires_ocsp(certificate: Certificate) -> bool:
     """Return whether clients expect a stapled OCSP response (RFC 7633). Raises ValueError if it is malformed."""
-    with _parsing("certificate 1"):
+    with _translate_errors("certificate 1"):
         features = _extension(certificate, x509.TLSFeature)
     return features is not None and x509.TLSFeatureType.status_request in features
 
@@ -117,7 +117,7 @@ def _facts(certificate: Certificate, public_key: PublicKey) -> Facts:
         public_key=public_key,
         subject=_name(certificate.subject),
         issuer=_name(certificate.issuer),
-        serial_number=_hexadecimal(certificate.serial_number),
+        serial_number=_format_hexadecimal(certificate.serial_number),
         not_before=certificate.not_valid_before_utc,
         not_after=certificate.not_valid_after_utc,
         dns_names=_alternatives(certificate, x509.DNSName),
@@ -128,7 +128,7 @@ def _facts(certificate: Certificate, public_key: PublicKey) -> Facts:
 
 
 @contextmanager
-def _parsing(which: str) -> Iterator[None]:
+def _translate_errors(which: str) -> Iterator[None]:
     """Translate errors of cryptography about a malformed certificate into one ValueError."""
     try:
         yield
@@ -165,20 +165,20 @@ def _alternatives(certificate: Certificate, kind: type[x509.DNSName | x509.IPAdd
 
 def _name(name: x509.Name) -> Name:
     return Name(
-        common_name=_first(name, NameOID.COMMON_NAME),
-        organization=_first(name, NameOID.ORGANIZATION_NAME),
-        organizational_unit=_first(name, NameOID.ORGANIZATIONAL_UNIT_NAME),
-        locality=_first(name, NameOID.LOCALITY_NAME),
-        province=_first(name, NameOID.STATE_OR_PROVINCE_NAME),
-        country=_first(name, NameOID.COUNTRY_NAME),
+        common_name=_find_first(name, NameOID.COMMON_NAME),
+        organization=_find_first(name, NameOID.ORGANIZATION_NAME),
+        organizational_unit=_find_first(name, NameOID.ORGANIZATIONAL_UNIT_NAME),
+        locality=_find_first(name, NameOID.LOCALITY_NAME),
+        province=_find_first(name, NameOID.STATE_OR_PROVINCE_NAME),
+        country=_find_first(name, NameOID.COUNTRY_NAME),
     )
 
 
-def _first(name: x509.Name, part: ObjectIdentifier) -> str:
+def _find_first(name: x509.Name, part: ObjectIdentifier) -> str:
     return next((str(attribute.value) for attribute in name.get_attributes_for_oid(part)), "")
 
 
-def _hexadecimal(serial_number: int) -> str:
+def _format_hexadecimal(serial_number: int) -> str:
     if serial_number < 0:
         raise ValueError("its serial number is negative")
     return serial_number.to_bytes((serial_number.bit_length() + 7) // 8 or 1).hex()

@@ -26,7 +26,7 @@ def operations() -> Iterator[dict[str, Any]]:
                 "method": method.upper(),
                 "path": path,
                 "operation": operation["operationId"],
-                "scope": None if is_open else scopes.required(method.upper(), path),
+                "scope": None if is_open else scopes.find_required(method.upper(), path),
                 "refusals": {
                     status: [*_list_codes(operation, status)] for status in operation["responses"] if status >= "400"
                 },

@@ -82,7 +82,7 @@ class Listeners(EditableResource):
         """
         if hostports:
             base_names.check_settings_for(hostport.rpartition(":")[0] for hostport in hostports)
-        ban_patterns = bans.patterns() if hostports else []
+        ban_patterns = bans.list_patterns() if hostports else []
         for index, hostport in enumerate(hostports):
             host, field = hostport.rpartition(":")[0], f"hostports.{index}"
             if base_names.is_operator_name(base_names.base_name(host)) or bans.matches(host, ban_patterns):

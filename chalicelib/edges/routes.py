@@ -92,7 +92,7 @@ class RouteResource(EditableResource):
 
 def _build_edge_reference(scope: str) -> Reference:
     """Return the reference from a route to its edge. `scope` is the partition key of all routes of this edge."""
-    return Reference("", *cast(tuple[str, str], items.above(scope)), "edge_id", MAX_ROUTES)
+    return Reference("", *cast(tuple[str, str], items.find_parent(scope)), "edge_id", MAX_ROUTES)
 
 
 RESOURCE = RouteResource(

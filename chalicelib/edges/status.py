@@ -118,7 +118,9 @@ def show(edge: Item, _call: Call) -> dict[str, Any]:
     report = status_reads.read(edge)
     status = report.status
     hostports = [{**asdict(hostport), "not_after": hostport.not_after or None} for hostport in status.hostports]
-    routes = {"routes": [asdict(route) for route in status.routes]} if kinds.of(edge.id) is kinds.HTTPS_EDGES else {}
+    routes = (
+        {"routes": [asdict(route) for route in status.routes]} if kinds.identify(edge.id) is kinds.HTTPS_EDGES else {}
+    )
     return {
         "state": status.state,
         "revision": status.revision,

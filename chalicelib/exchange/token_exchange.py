@@ -158,7 +158,7 @@ def _sign_certificate(call: Call, token: VerifiedToken, owner: Resolved, lifetim
     admission.admit_certificate(caller.limited)
     make = partial(ssh_user_certificates.make_within, timedelta(seconds=lifetime))
     resource = replace(ssh_user_certificates.RESOURCE, make=make)
-    enabled = federated_credentials.still_enabled(token.chain.split(), Refused("disabled"))
+    enabled = federated_credentials.require_enabled(token.chain.split(), Refused("disabled"))
     try:
         item, _ = _commit(call, token, owner, caller, resource, call.body.certificate, *enabled)
     except (InvalidRequest, UnknownReference, Conflict) as error:
@@ -209,6 +209,6 @@ def _commit(
     change = Change(by).put(item, details=new.details, more=token.details)
     if owner.user:
         change = change.put(owner.user, more=token.details)
-    change.also(*new.also, *checks, *owner.binding, *exchanges.use_once(token)).commit()
+    change.add(*new.also, *checks, *owner.binding, *exchanges.use_once(token)).commit()
     call.log["resource"] = item.id
     return item, new

@@ -142,7 +142,7 @@ def _describe_cause(error: BaseException) -> dict[str, Any]:
     missing resource, setting or permission.
     """
     error = error.__cause__ if isinstance(error.__cause__, AwsError) else error
-    store = {"store": diagnosis.of(error)} if isinstance(error, AwsError) else {}
+    store = {"store": diagnosis.build_log_fields(error)} if isinstance(error, AwsError) else {}
     malformed = {"event": decoding.EVENT, **error.facts} if isinstance(error, MalformedRecord) else {}
     return {
         "error": type(error).__name__,

@@ -152,7 +152,7 @@ def ref(base_url: str, id: str) -> dict[str, str]:
 
     The URL is "" if the resource's kind has no path in the API. Raises UnknownKind.
     """
-    kind = kinds.of(id)
+    kind = kinds.identify(id)
     return {"id": id, "uri": f"{base_url}{kind.path}/{id}" if kind.served else ""}
 
 
@@ -167,7 +167,7 @@ def check_ids(path: str, values: Mapping[str, str]) -> None:
 def _find_kinds(path: str) -> Sequence[tuple[str, Kind]]:
     """Return the variables of a path that contain an id. Each comes with the kind of resource that the id names."""
     variables = re.finditer(r"/\{(\w+)\}", path)
-    pairs = ((variable[1], kinds.at(path[: variable.start()])) for variable in variables)
+    pairs = ((variable[1], kinds.find_by_path(path[: variable.start()])) for variable in variables)
     return [(name, kind) for name, kind in pairs if kind]
 
 

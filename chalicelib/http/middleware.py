@@ -152,7 +152,7 @@ def _to_api_error(error: BaseException) -> ApiError:
         case aws.Unavailable():
             return errors.ServiceUnavailable()
         case aws.Misconfigured():
-            return errors.InternalError(diagnosis.for_callers(error))
+            return errors.InternalError(diagnosis.name_cause(error))
         case OtherSettingsError():
             return errors.OtherSettings(f"Nothing was changed: the operator must correct a setting first. {error}")
         case Taken() | InUse() | TooManyReferrers() | ListFull() | LastAdmin() | TooManyNames() | TooManyItems():

@@ -103,7 +103,7 @@ class Module:
 
         Without STRICT_REFERENCES, an edge or route does not have to exist in this API.
         """
-        home = kinds.at(self.home.rpartition("/")[0])
+        home = kinds.find_by_path(self.home.rpartition("/")[0])
         may_be_elsewhere = home is not None and home.may_be_elsewhere
 
         def edit(parent: Item) -> Item:
@@ -117,7 +117,7 @@ class Module:
                 raise NotFound(f"There is no {noun} {call.id} in this account.")
             return call.change.rewrite(parent, edit, verb="replace", module=self.name).commit()
 
-        return writes.retried(attempt)
+        return writes.retry(attempt)
 
     def get(self, call: Call) -> Item:
         parent = table.read_any(*self.item_key(call))
@@ -136,7 +136,7 @@ class Module:
                 raise self._unset()
             call.change.rewrite(parent, edit, verb="delete", module=self.name).commit()
 
-        writes.retried(attempt)
+        writes.retry(attempt)
 
     def _read_parent(self, call: Call) -> Item:
         """Return the item to which the module belongs. If the account has no such item, its body is empty."""
@@ -151,11 +151,11 @@ class Module:
         """
         before = self.stored.of(parent.modules[self.name]) if self.name in parent.modules else None
         context = vault.context(parent.account, parent.id)
-        module = self.stored.requested(request.values(), context, before)
+        module = self.stored.from_request(request.values(), context, before)
         targets = {f"{at}{field}": ids for field, ids in module.references().items()}
-        module_references = references.recorded(parent.account, targets, module=self.name)
+        module_references = references.list_recorded(parent.account, targets, module=self.name)
         old_record = parent.modules.get(self.name, {})
-        record = old_record if module == before else module.over(old_record)
+        record = old_record if module == before else module.merge_into(old_record)
         all_references = replace_references(parent.references, {self.name: module_references})
         return replace(parent, modules={**parent.modules, self.name: record}, references=all_references)
 

@@ -111,8 +111,8 @@ class Resource:
         ids = None if call.path else call.caller.readable_ids(self.kind)
         if ids is not None:
             readable_ids = [id for id in ids if self.kind.has(id)]
-            return table.page_of(self.scope(call), readable_ids, before=page.before_id, count=page.limit)
-        return table.page(self.scope(call), before=page.before_id, count=page.limit)
+            return table.read_page_of(self.scope(call), readable_ids, before=page.before_id, count=page.limit)
+        return table.read_page(self.scope(call), before=page.before_id, count=page.limit)
 
     def get(self, call: Call) -> Item:
         item = table.read(self.scope(call), call.id)
@@ -215,7 +215,7 @@ class EditableResource(Resource):
 
     def post(self, call: Call) -> CreatedItem:
         item, new = self.new(call.caller, call.body, scope=self.scope(call))
-        writes.retried(lambda: call.change.put(item, details=new.details).also(*new.also).commit())
+        writes.retry(lambda: call.change.put(item, details=new.details).add(*new.also).commit())
         call.log.update(new.details)
         return CreatedItem(item, new.once)
 
@@ -237,7 +237,7 @@ class EditableResource(Resource):
         origin = {"created_at": ids.time_of(id)}
         new = self.make(caller, id, request) if self.make else New(self.stored.of(request.values()))
         targets = new.stored.references()
-        item_references = references.recorded(caller.account, targets) if targets else ()
+        item_references = references.list_recorded(caller.account, targets) if targets else ()
         is_traced = isinstance(new.stored, Traced)
         if is_traced and caller.key:
             origin["created_by"] = caller.key
@@ -246,7 +246,7 @@ class EditableResource(Resource):
         item = Item(
             scope,
             id,
-            {**new.stored.packed(), **origin},
+            {**new.stored.pack(), **origin},
             unseen={**new.unseen, **requester},
             sealed={name: vault.seal(secret, vault.context(caller.account, id)) for name, secret in new.sealed.items()},
             unique_keys=unique_keys,
@@ -270,7 +270,7 @@ class EditableResource(Resource):
         before = self.stored.of(item.body)
         after = replace(before, **fields)
         targets = after.references()
-        new_references = {"": references.recorded(item.account, targets)} if fields.keys() & targets.keys() else {}
+        new_references = {"": references.list_recorded(item.account, targets)} if fields.keys() & targets.keys() else {}
         new_item = replace(
             item,
             body=records.body_of_change(item, before, after),

@@ -62,13 +62,13 @@ class Change:
 
     def put(self, item: Item, *, details: Details = _NONE, more: Details = _NONE) -> "Change":
         """Create an item. Its audit event shows `details` (default: the item's audited fields), and also `more`."""
-        kind = kinds.of_item(item)
+        kind = kinds.identify_item(item)
         item_writes = writes.put(item, _parent(item) if kind and kind.is_shown_in_parent else None)
         event = None
         if kind:
-            shown = {**(details or _of_whole(kind, item, _NONE)), **more}
+            shown = {**(details or _describe_item(kind, item, _NONE)), **more}
             event = trail.event(self.by, kind, item, "create", shown=shown)
-        return self._with(ItemChange(kind, None, item, tuple(item_writes), event))
+        return self._add_step(ItemChange(kind, None, item, tuple(item_writes), event))
 
     def rewrite(
         self, before: Item, edit: Callable[[Item], Item], *, verb: Verb = "update", module: str = ""
@@ -78,15 +78,15 @@ class Change:
         If `edit` changes only a module, `module` is the name of the module.
         """
         self._check(before)
-        kind, after = kinds.of_item(before), edit(before)
+        kind, after = kinds.identify_item(before), edit(before)
         if after == before:
-            return self._with(ItemChange(kind, before, before))
-        after = replace(after, revision=items.following(before))
-        changed = trail.differing(*_records(before, after, module))
-        shown = _of_difference(kind, before, after, module) if kind and changed not in _FREE_TEXT else {}
+            return self._add_step(ItemChange(kind, before, before))
+        after = replace(after, revision=items.choose_revision(before))
+        changed = trail.list_differences(*_records(before, after, module))
+        shown = _describe_difference(kind, before, after, module) if kind and changed not in _FREE_TEXT else {}
         item_writes = writes.rewrite(before, after, _parent(before) if kind and kind.is_shown_in_parent else None)
         event = trail.event(self.by, kind, after, verb, module, changed, shown) if kind else None
-        return self._with(ItemChange(kind, before, after, tuple(item_writes), event))
+        return self._add_step(ItemChange(kind, before, after, tuple(item_writes), event))
 
     def remove(self, item: Item, *, details: Details = _NONE) -> "Change":
         """Remove an item, which can be malformed. `details` are added to the details in its audit event.
@@ -94,25 +94,25 @@ class Change:
         Raises InUse if another item refers to it.
         """
         self._check(item)
-        kind = kinds.of_item(item)
-        item = _without_malformed_body(kind, item) if kind else item
+        kind = kinds.identify_item(item)
+        item = _remove_malformed_body(kind, item) if kind else item
         item_writes = writes.remove(item, _parent(item) if kind and kind.is_shown_in_parent else None)
         event = _event_of_removal(self.by, kind, item, details) if kind else None
-        return self._with(ItemChange(kind, item, None, tuple(item_writes), event))
+        return self._add_step(ItemChange(kind, item, None, tuple(item_writes), event))
 
     def end(self, item: Item, lease: Mapping[str, Any] | None = None) -> "Change":
         """Remove an item, for example a tunnel, after the end of its lease.
 
         `lease` is the separate record that contains the lease (a tunnel's lease is in its gateway's record), if any.
         """
-        kind = kinds.of_item(item)
+        kind = kinds.identify_item(item)
         ending = kind.stored_type.ending(item, lease) if kind else None
-        item = _without_malformed_body(kind, item) if kind else item
+        item = _remove_malformed_body(kind, item) if kind else item
         event = _event_of_removal(self.by, kind, item, ending.details if ending else _NONE) if kind else None
-        change = self._with(ItemChange(kind, item, None, tuple(writes.end(item)), event))
-        return change.also(*ending.writes) if ending else change
+        change = self._add_step(ItemChange(kind, item, None, tuple(writes.end(item)), event))
+        return change.add(*ending.writes) if ending else change
 
-    def also(self, *more: Write) -> "Change":
+    def add(self, *more: Write) -> "Change":
         """Add writes and conditions without an audit event."""
         return replace(self, other_writes=(*self.other_writes, *more))
 
@@ -132,7 +132,7 @@ class Change:
         try:
             self._commit(steps)
         except Throttled as throttled:
-            return self._resharded(throttled).commit()
+            return self._reshard(throttled).commit()
         except NotReady as state:
             if not state.make_room():
                 raise
@@ -157,7 +157,7 @@ class Change:
         all_writes = [*key, *item_writes, *recorded, *change_log.entries(item_writes)]
         writes.commit(all_writes, proof=proof, created=created, endings=_Endings())
 
-    def _resharded(self, throttled: Throttled) -> "Change":
+    def _reshard(self, throttled: Throttled) -> "Change":
         """Return the change with other partition keys for the writes that DynamoDB throttled.
 
         Each of these writes moves to another shard (partition) of its collection. Raises Throttled if these collections
@@ -171,7 +171,7 @@ class Change:
             raise throttled
         steps = self.steps
         if are_spread:
-            steps = tuple(replace(step, writes=tuple(map(writes.moved, step.writes))) for step in steps)
+            steps = tuple(replace(step, writes=tuple(map(writes.move, step.writes))) for step in steps)
         if are_hot:
             steps = tuple(replace(step, event=trail.spread(step.event) if step.event else None) for step in steps)
         return replace(self, steps=steps)
@@ -181,7 +181,7 @@ class Change:
         if self.check and not self.steps:
             self.check(item)
 
-    def _with(self, step: ItemChange) -> "Change":
+    def _add_step(self, step: ItemChange) -> "Change":
         return replace(self, steps=(*self.steps, step))
 
 
@@ -195,7 +195,7 @@ def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -
         before = table.read(scope, id)
         return change.rewrite(before, edit).commit() if before else None
 
-    return writes.retried(attempt)
+    return writes.retry(attempt)
 
 
 def delete(change: Change, scope: str, id: str) -> bool:
@@ -210,7 +210,7 @@ def delete(change: Change, scope: str, id: str) -> bool:
             change.remove(item).commit()
         return item is not None
 
-    return writes.retried(attempt)
+    return writes.retry(attempt)
 
 
 class _Endings:
@@ -220,16 +220,16 @@ class _Endings:
     """
 
     def find_lease(self, home: str, attributes: Mapping[str, Any]) -> ItemKey | None:
-        kind = kinds.at(home.partition("#")[2])
+        kind = kinds.find_by_path(home.partition("#")[2])
         return kind.stored_type.find_lease(attributes) if kind else None
 
     def end_lease(self, item: Item, lease: Mapping[str, Any] | None) -> list[Write] | None:
-        kind = kinds.at(item.path)
+        kind = kinds.find_by_path(item.path)
         ending = kind.stored_type.end_lease(lease) if kind else None
         return None if ending is None else [*ending, *change_log.entries(ending)]
 
     def record_end(self, item: Item, lease: Mapping[str, Any] | None) -> list[Write]:
-        kind = kinds.at(item.path)
+        kind = kinds.find_by_path(item.path)
         ending = kind.stored_type.ending(item, lease) if kind and kind.has(item.id) else None
         if kind is None or ending is None:
             return []
@@ -242,35 +242,35 @@ def _is_shown_once(step: ItemChange) -> bool:
 
 
 def _event_of_removal(by: Trail, kind: Kind, item: Item, more: Details) -> Item:
-    shown = _of_whole(kind, item, more)
+    shown = _describe_item(kind, item, more)
     return trail.event(by, kind, replace(item, revision=item.revision + 1), "delete", shown=shown)
 
 
 def _parent(item: Item) -> ItemKey | None:
     """Return the primary key of an item's parent, for example a route's edge. None if the item has only modules."""
-    return items.above(item.scope) if item.body or item.malformed else None
+    return items.find_parent(item.scope) if item.body or item.malformed else None
 
 
-def _of_whole(kind: Kind, item: Item, more: Details) -> Details:
+def _describe_item(kind: Kind, item: Item, more: Details) -> Details:
     """Return the event details of a created or removed item."""
-    return {**trail.details_of(_shown(kind, item)), **more}
+    return {**trail.details_of(_list_audited(kind, item)), **more}
 
 
-def _of_difference(kind: Kind, before: Item, after: Item, module: str) -> Details:
+def _describe_difference(kind: Kind, before: Item, after: Item, module: str) -> Details:
     """Return the event details of a changed item. If `module` is set, return those of its changed module."""
     if module:
-        return trail.details_between(*(_shown_of_module(module, item.modules) for item in (before, after)))
-    return trail.details_between(_shown(kind, before), _shown(kind, after))
+        return trail.details_between(*(_list_audited_of_module(module, item.modules) for item in (before, after)))
+    return trail.details_between(_list_audited(kind, before), _list_audited(kind, after))
 
 
-def _without_malformed_body(kind: Kind, item: Item) -> Item:
+def _remove_malformed_body(kind: Kind, item: Item) -> Item:
     """Return the item. If its body or a module is malformed, return it without body and modules."""
     if item.malformed:
         return item
     try:
-        _shown(kind, item)
+        _list_audited(kind, item)
     except MalformedRecord as malformed:
-        return item.without_body(malformed)
+        return item.drop_body(malformed)
     return item
 
 
@@ -279,18 +279,18 @@ def _records(before: Item, after: Item, module: str) -> Iterator[Mapping[str, An
     return (item.modules.get(module, {}) if module else {**item.body, **item.modules} for item in (before, after))
 
 
-def _shown(kind: Kind, item: Item) -> dict[str, Any]:
+def _list_audited(kind: Kind, item: Item) -> dict[str, Any]:
     """Return the audited fields of an item and its modules, and whether the item is suspended or offboarded."""
-    body = _shown_of(kind.stored_type, item.body) if item.body else {}
+    body = _list_audited_of(kind.stored_type, item.body) if item.body else {}
     marks = {name: True for name in (SUSPENDED, OFFBOARDED) if item.unseen.get(name)}
-    return {**body, **marks, **{name: _shown_of_module(name, item.modules) for name in item.modules}}
+    return {**body, **marks, **{name: _list_audited_of_module(name, item.modules) for name in item.modules}}
 
 
-def _shown_of_module(name: str, modules: Mapping[str, Any]) -> dict[str, Any]:
-    return _shown_of(kinds.stored_type_of_module(name), modules[name]) if name in modules else {}
+def _list_audited_of_module(name: str, modules: Mapping[str, Any]) -> dict[str, Any]:
+    return _list_audited_of(kinds.find_module_type(name), modules[name]) if name in modules else {}
 
 
-def _shown_of(stored: type[Stored], record: Mapping[str, Any]) -> dict[str, Any]:
+def _list_audited_of(stored: type[Stored], record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the audited fields of a record. Raises MalformedRecord."""
     try:
         return stored.of(record).audited_fields()

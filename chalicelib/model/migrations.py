@@ -63,7 +63,7 @@ def require_supported_table() -> None:
 
     `require_supported_record` checks other records.
     """
-    for page in queries.pages(
+    for page in queries.read_pages(
         {"scope": accounts.SCOPE},
         limit=None,
         KeyConditionExpression="#scope = :scope",
@@ -87,9 +87,9 @@ def comes_last(record: Record) -> bool:
     return bool(_missing_keys(record))
 
 
-def needed(record: Record, forms: Forms) -> list[Migration]:
+def list_needed(record: Record, forms: Forms) -> list[Migration]:
     """Return the migrations that a record needs. Raises MalformedRecord, aws.Unavailable."""
-    return [migration for migration in _selected() if migration.writes(record, forms)]
+    return [migration for migration in _select() if migration.writes(record, forms)]
 
 
 def apply(record: Record, forms: Forms) -> bool:
@@ -97,7 +97,7 @@ def apply(record: Record, forms: Forms) -> bool:
 
     Raises aws.Unavailable, and Taken if another account has one of an edge's names.
     """
-    for migration in _selected():
+    for migration in _select():
         if todo := migration.writes(record, forms):
             try:
                 dynamodb.transact(todo)
@@ -144,12 +144,12 @@ def _kind(record: Record) -> Kind | None:
     if record["id"] == unique_keys.ID or record["scope"].partition("#")[0] in (kinds.EDGE, "krl"):
         return None
     try:
-        return kinds.of(item_keys.of_item(record["scope"], record["id"])[1])
+        return kinds.identify(item_keys.find_item(record["scope"], record["id"])[1])
     except kinds.UnknownKind:
         return None
 
 
-def _with_actor(record: Record, _forms: Forms) -> Sequence[Write]:
+def _add_actor(record: Record, _forms: Forms) -> Sequence[Write]:
     """Add an event to the index by actor. Add an API key, or the key of an event, to its owner's list of keys."""
     item, kind = Item.from_record(record), _kind(record)
     if kind is kinds.API_KEYS:
@@ -157,7 +157,7 @@ def _with_actor(record: Record, _forms: Forms) -> Sequence[Write]:
     if kind is not kinds.AUDIT_EVENTS or item.acted:
         return ()
     actor = trail.Event.of(item.body).actor
-    acted = f"{item.account}#{trail.acting(actor['key_id'] or actor['type'], 0)}"
+    acted = f"{item.account}#{trail.build_actor_key(actor['key_id'] or actor['type'], 0)}"
     there = Condition("attribute_exists(#id) AND attribute_not_exists(#acted)")
     update = Write.update(item.scope, item.id, there, sets={"acted": acted})
     acting = ApiKey(owner_id=actor["owner_id"])  # audit events do not contain the expiry of the key
@@ -169,7 +169,7 @@ def _keep_key(account: str, stored: ApiKey, key: str) -> Sequence[Write]:
     return () if dynamodb.get(*item_key) else (trail.keep_key(account, stored.owner_id, key, end=stored.end),)
 
 
-def _with_expiry(record: Record, _forms: Forms) -> Sequence[Write]:
+def _set_expiry(record: Record, _forms: Forms) -> Sequence[Write]:
     """Set the expiry of an ending API key's records: key, token record, and entry in the owner's list."""
     if _kind(record) is not kinds.API_KEYS or "expires" in record:
         return ()
@@ -179,37 +179,35 @@ def _with_expiry(record: Record, _forms: Forms) -> Sequence[Write]:
         return ()
     sets, token = {"expires": api_keys.expires(stored.end)}, api_keys.key_of(item.id)
     return (
-        Write.update(*item.key, items.unchanged(item), sets=sets),
+        Write.update(*item.key, items.require_unchanged(item), sets=sets),
         Write.update(token.scope, unique_keys.ID, Condition("attribute_exists(#id)"), sets=sets),
         trail.keep_key(item.account, stored.owner_id, item.id, end=stored.end),
     )
 
 
-def _with_defaults(record: Record, forms: Forms) -> Sequence[Write]:
+def _add_defaults(record: Record, forms: Forms) -> Sequence[Write]:
     """Add the missing fields of a resource and its modules, with their defaults."""
     kind, item = _kind(record), Item.from_record(record)
     form = forms.kinds.get(kind) if kind else None
     if form is None or kind is None or not item.is_live:
         return ()
     known = forms.modules.get(kind, {})
-    modules = {
-        name: known[name].completed(module) if name in known else module for name, module in item.modules.items()
-    }
-    body = form.completed(item.body) if item.body else item.body
+    modules = {name: known[name].complete(module) if name in known else module for name, module in item.modules.items()}
+    body = form.complete(item.body) if item.body else item.body
     completed = replace(item, body=body, modules=modules)
     return () if completed == item else (items.rewrite(item, completed),)
 
 
-def _converted(record: Record, forms: Forms) -> Sequence[Write]:
+def _convert(record: Record, forms: Forms) -> Sequence[Write]:
     """Convert the packed texts of a resource to the format of new records: bytes from format 3 on, text in format 2."""
     kind, item = _kind(record), Item.from_record(record)
     form = forms.kinds.get(kind) if kind else None
-    if form is None or not (item.is_live and item.body) or (body := form.converted(item.body)) == item.body:
+    if form is None or not (item.is_live and item.body) or (body := form.convert(item.body)) == item.body:
         return ()
     return (items.rewrite(item, replace(item, body=body)),)
 
 
-def _with_names(record: Record, forms: Forms) -> Sequence[Write]:
+def _replace_name_keys(record: Record, forms: Forms) -> Sequence[Write]:
     """Replace an edge's unique keys by keys of format 3, for its base names and its hostports.
 
     The edge stays unchanged if another account has one of its names.
@@ -227,15 +225,15 @@ def _with_names(record: Record, forms: Forms) -> Sequence[Write]:
     return (*rewritten, *name_counts.add(item.account, name_counts.sum_counts(rewritten), bounds={}))
 
 
-def _moved(record: Record, _forms: Forms) -> Sequence[Write]:
+def _move(record: Record, _forms: Forms) -> Sequence[Write]:
     """Move a record to its primary key in the new format. For example, all routes get one collection."""
     item = Item.from_record(record)
-    scope, id = item_keys.lasting(item.key)
+    scope, id = item_keys.build_migrated(item.key)
     if (scope, id) == item.key or record["id"] == unique_keys.ID:
         return ()
     return (
         Write.put({**record, "scope": scope, "id": id}, Condition("attribute_not_exists(#id)")),
-        Write.delete(*item.key, items.unchanged(item)),
+        Write.delete(*item.key, items.require_unchanged(item)),
     )
 
 
@@ -251,7 +249,7 @@ def _missing_keys(record: Record) -> list[UniqueKey]:
     return [key for key in required_keys if key not in item.unique_keys]
 
 
-def _listed(record: Record, _forms: Forms) -> Sequence[Write]:
+def _list_edge(record: Record, _forms: Forms) -> Sequence[Write]:
     """Add an edge that has hostports to the list for edge hosts of earlier versions."""
     if _kind(record) not in kinds.EDGES:
         return ()
@@ -259,10 +257,10 @@ def _listed(record: Record, _forms: Forms) -> Sequence[Write]:
     list_writes = listed_edges.list_edge(None, item)
     if not list_writes or listed_edges.is_listed(item.id):
         return ()
-    return (Write.check(item.scope, item.id, items.unchanged(item)), *list_writes)
+    return (Write.check(item.scope, item.id, items.require_unchanged(item)), *list_writes)
 
 
-def _with_special_names(record: Record, _forms: Forms) -> Sequence[Write]:
+def _list_special_names(record: Record, _forms: Forms) -> Sequence[Write]:
     """Add an edge or tunnel to the list of special names (special_names.py), which edge hosts load at their start."""
     kind = _kind(record)
     if kind not in (*kinds.EDGES, kinds.HTTPS_EDGE_ROUTES, kinds.TUNNELS):
@@ -277,24 +275,24 @@ def _with_special_names(record: Record, _forms: Forms) -> Sequence[Write]:
         list_writes = special_edges.list_edge(None, item)
     if not list_writes or not item.is_live or special_names.is_listed(owner):
         return ()
-    return (Write.check(*item.key, items.unchanged(item)), *list_writes)
+    return (Write.check(*item.key, items.require_unchanged(item)), *list_writes)
 
 
-def _selected() -> Sequence[Migration]:
+def _select() -> Sequence[Migration]:
     """Return the migrations to run. Those that convert records to another format run only if RECORD_FORMAT is set."""
     return (*_ADDITIONS, *_CONVERSIONS) if item_keys.is_format_selected() else _ADDITIONS
 
 
 _ADDITIONS = (
-    Migration("index of events by actor", _with_actor),
-    Migration("unique keys of names below TUNNEL_DOMAIN and of hostports", _with_names),
-    Migration("list of edges that the live edge reads", _listed),
-    Migration("list of special names that edge hosts load at their start", _with_special_names),
+    Migration("index of events by actor", _add_actor),
+    Migration("unique keys of names below TUNNEL_DOMAIN and of hostports", _replace_name_keys),
+    Migration("list of edges that the live edge reads", _list_edge),
+    Migration("list of special names that edge hosts load at their start", _list_special_names),
     # this one migration adds every new field that has a default
-    Migration("missing fields that have a default", _with_defaults),
-    Migration("expiry of API keys that have an end", _with_expiry),
+    Migration("missing fields that have a default", _add_defaults),
+    Migration("expiry of API keys that have an end", _set_expiry),
 )
 _CONVERSIONS = (
-    Migration("texts in the selected record format", _converted),
-    Migration("place in the selected record format", _moved),
+    Migration("texts in the selected record format", _convert),
+    Migration("place in the selected record format", _move),
 )

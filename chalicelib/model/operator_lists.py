@@ -31,16 +31,16 @@ class OperatorList:
     def add(self, text: str) -> None:
         """Add a text to the list, or replace the text's entry. Raises aws.Unavailable."""
         body = Entry(created_at=clock.rfc3339(clock.now()), reason=trail.reason()).to_record()
-        change = Change(trail.OPERATOR).also(trail.operator_event(f"{self.noun}.create", text))
+        change = Change(trail.OPERATOR).add(trail.operator_event(f"{self.noun}.create", text))
         before = table.find(self._scope, text)
         if before and before.body:
             change.rewrite(before, lambda item: replace(item, body={**item.body, **body})).commit()
         else:
-            change.also(Write.put(Item(self._scope, text, body).to_record())).commit()
+            change.add(Write.put(Item(self._scope, text, body).to_record())).commit()
 
     def remove(self, text: str) -> bool:
         """Remove a text from the list. Return False if the list does not contain it. Raises aws.Unavailable."""
-        change = Change(trail.OPERATOR).also(trail.operator_event(f"{self.noun}.delete", text))
+        change = Change(trail.OPERATOR).add(trail.operator_event(f"{self.noun}.delete", text))
         return changes.delete(change, self._scope, text)
 
     def entries(self) -> list[tuple[str, Entry]]:
@@ -49,7 +49,7 @@ class OperatorList:
         Raises aws.Unavailable. Raises MalformedRecord for a malformed entry: a list without this entry would
         admit more clients.
         """
-        sorted_items = sorted(table.newest_of_all(self._scope), key=lambda item: item.id)
+        sorted_items = sorted(table.list_all(self._scope), key=lambda item: item.id)
         return [(item.id, records.decode(Entry, item)) for item in sorted_items]
 
     @property

@@ -149,7 +149,7 @@ class OAuth(Enabled):
 
 def _build_response(module: OAuthModule, route: Item, call: Call) -> dict[str, Any]:
     context = vault.context(route.account, route.id)
-    edge = (items.above(route.scope) or ("", ""))[1]
+    edge = (items.find_parent(route.scope) or ("", ""))[1]
     sees_secret = call.caller.limits.covers(f"edges:write@{edge}")  # a key that may replace the secret may see it too
     providers = {
         name: provider

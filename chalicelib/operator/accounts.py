@@ -47,9 +47,9 @@ def create_account(
     user = accounts.new_user(account.id, new_resources.check_name(admin), admin=True)
     owner = Owner(user.id, admin=True, name=admin)
     key, new = new_resources.build_key(account.id, owner, "The account's first key", expires_in, scopes, AccountRules())
-    further = (*new.also, partitions.without_edge(account.id))
+    further = (*new.also, partitions.exclude_edge(account.id))
     try:
-        Change(OPERATOR).put(account).put(user).put(key).also(*further).commit()
+        Change(OPERATOR).put(account).put(user).put(key).add(*further).commit()
     except Taken:
         raise CommandError(f"An account named {name} already exists.") from None
     return account, user, new.once["token"]
@@ -57,7 +57,7 @@ def create_account(
 
 def list_accounts() -> list[Item]:
     """Return all accounts, the oldest first."""
-    return list(reversed(table.newest(accounts.SCOPE)))
+    return list(reversed(table.list_newest(accounts.SCOPE)))
 
 
 def check_account(id: str) -> None:

@@ -30,7 +30,7 @@ group = OperatorGroup("audit", help="Audit events.")
 @group.command("list", help="List the operator's events outside of accounts, such as blocked networks, newest first.")
 @json_option
 def _list(as_json: bool) -> None:
-    for item in reading.of_operator():
+    for item in reading.read_operator_events():
         event = trail.Event.of(item.body)
         if as_json:
             print(json.dumps({"id": item.id, **event.to_record()}))
@@ -65,7 +65,7 @@ def _export(account: str, after: str, into: Path | None) -> None:
 def _read_lines(account: str, start: str) -> Iterator[str]:
     check_account(account)
     end = ids.first_at(kinds.AUDIT_EVENTS.prefix, clock.seconds() - _SETTLED)
-    for event in reading.between(account, start, end):
+    for event in reading.read_between(account, start, end):
         yield f"{_format_line(account, event)}\n"
 
 

@@ -48,7 +48,7 @@ class OperatorCommand(_PlainCommand):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, and name the operator and the reason in its audit events."""
-        with trail.operated_by(ctx.find_root().params["operator_name"], ctx.params.pop("reason", "")):
+        with trail.operate_as(ctx.find_root().params["operator_name"], ctx.params.pop("reason", "")):
             return super().invoke(ctx)
 
 

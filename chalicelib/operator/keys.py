@@ -51,7 +51,7 @@ def issue_key(
         raise CommandError(f"The owner {owner_id} or the account {account_id} is switched off: enable both first.")
     rules = None if ignores_rules else key_rules.read(account_id)
     key, new = new_resources.build_key(account_id, owner, description, expires_in, scopes, rules)
-    Change(OPERATOR).put(key).also(*new.also).commit()
+    Change(OPERATOR).put(key).add(*new.also).commit()
     switching.check_new_key(key)
     return key, new.once["token"]
 
@@ -59,7 +59,7 @@ def issue_key(
 def list_keys(account_id: str) -> list[Item]:
     """Return an account's API keys, the oldest first. Raises UnknownId."""
     check_account(account_id)
-    return table.newest(items.scope(account_id, kinds.API_KEYS.path))[::-1]
+    return table.list_newest(items.scope(account_id, kinds.API_KEYS.path))[::-1]
 
 
 def revoke_key(account_id: str, key_id: str) -> None:

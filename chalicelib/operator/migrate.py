@@ -155,7 +155,7 @@ def _list_needed(record: Mapping[str, Any], stored_types: Forms) -> Generator[st
     try:
         yield from _report_costly(record)
         yield from _report_reserved(record)
-        return migrations.needed(record, stored_types)
+        return migrations.list_needed(record, stored_types)
     except MalformedRecord as malformed:
         yield f"The record {record['id']} in {record['scope']} is malformed and stays as it is. {malformed}"
         return []

@@ -78,7 +78,7 @@ def _allow(name: str) -> None:
 
 @group.command("list", help="List the banned names and patterns.")
 def _list() -> None:
-    for name in (*name_bans.banned_names(), *bans.patterns()):
+    for name in (*name_bans.list_banned(), *bans.list_patterns()):
         print(name)
 
 

@@ -36,7 +36,7 @@ def add_owner(account_id: str, prefix: str, name: str, *, admin: bool) -> Item:
     owner = build(account_id, new_resources.check_name(name), admin=admin)
     uncounted = [item_counts.forget(account_id, owner.path)] if prefix == kinds.USERS.prefix else []
     try:
-        Change(OPERATOR).put(owner).also(*uncounted).commit()
+        Change(OPERATOR).put(owner).add(*uncounted).commit()
     except Taken:
         raise CommandError(f"The account {account_id} already has a user or bot with this name.") from None
     return owner

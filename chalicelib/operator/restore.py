@@ -86,7 +86,7 @@ def repeat(revocation: ListedRevocation) -> bool:
         return switching.switch_account(Change(OPERATOR), id, "off")
     if id.partition("_")[0] in SWITCHED_OFF:
         return switching.switch(account, id, "off", by=OPERATOR)
-    return changes.delete(Change(OPERATOR), items.scope(account, kinds.of(id).path), id)
+    return changes.delete(Change(OPERATOR), items.scope(account, kinds.identify(id).path), id)
 
 
 @group.command("list", help="List keys, owners and certificates that this table accepts and a later table refuses.")

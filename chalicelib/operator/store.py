@@ -37,8 +37,8 @@ def find_short_trails() -> Iterator[str]:
     Offboarding finds certificates by their audit events, so it would miss certificates older than the events.
     """
     days = trail.audit_days()
-    for account in table.newest(accounts.SCOPE):
-        authorities = table.newest(items.scope(account.id, kinds.SSH_CERTIFICATE_AUTHORITIES.path))
+    for account in table.list_newest(accounts.SCOPE):
+        authorities = table.list_newest(items.scope(account.id, kinds.SSH_CERTIFICATE_AUTHORITIES.path))
         for authority in authorities:
             policy = PolicyModule.of(authority.modules.get(policies.NAME, {}))
             max_lifetime = policy.user.max_lifetime if policy.enabled and policy.user else None

@@ -37,12 +37,12 @@ _ID = "The id of the account (acct_…), SSH credential (sshcr_…) or user cert
 
 def suspend_id(id: str) -> None:
     """Suspend an account, SSH credential or user certificate, and end its tunnels. Raises CommandError."""
-    _switch(Change(OPERATOR).also(operator_event(f"{_find_noun(id)}.suspend", id)), id, "off")
+    _switch(Change(OPERATOR).add(operator_event(f"{_find_noun(id)}.suspend", id)), id, "off")
 
 
 def resume_id(id: str) -> None:
     """Undo a suspension. Raises CommandError."""
-    _switch(Change(OPERATOR).also(operator_event(f"{_find_noun(id)}.resume", id)), id, "on")
+    _switch(Change(OPERATOR).add(operator_event(f"{_find_noun(id)}.resume", id)), id, "on")
 
 
 @click.command(
@@ -66,7 +66,7 @@ def resume(id: str) -> None:
 
 
 def _switch(change: Change, id: str, to: Switch) -> None:
-    kind = kinds.of(id)
+    kind = kinds.identify(id)
     if kind is kinds.ACCOUNTS:
         switching.switch_account(change, id, to)
         return
@@ -99,7 +99,7 @@ def offboard_id(account_id: str, id: str, choice: Choice) -> Iterator[Offboardin
                 "The revocation list of an SSH authority is full: delete revocations that are not needed, then repeat."
             ) from None
         if report is None:
-            raise UnknownId(f"The account {account_id} has no {kinds.of(id).name} {id}.")
+            raise UnknownId(f"The account {account_id} has no {kinds.identify(id).name} {id}.")
         yield report
         if report.complete:
             return

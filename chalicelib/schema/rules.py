@@ -183,7 +183,7 @@ def form(pattern: str, sentence: str, *, max_length: int | None = None) -> After
 
 def id_of(field: str, sentence: str = "") -> After:
     """Require the id of a resource to which `field` can refer. `sentence` replaces the default error."""
-    accepted = kinds.named_by(field)
+    accepted = kinds.list_by_field(field)
     prefixes = [kind.prefix for kind in accepted if not any(kind.is_covered_by(other) for other in accepted)]
     rule = sentence or f"must be an id of the form {' or '.join(f'{prefix}_…' for prefix in prefixes)}"
 

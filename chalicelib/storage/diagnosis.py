@@ -23,10 +23,10 @@ _SENTENCES = {
 }
 
 
-def of(error: AwsError) -> dict[str, str]:
+def build_log_fields(error: AwsError) -> dict[str, str]:
     """Return log fields about an AWS error: cause, table, KMS key, region and endpoint."""
     return {
-        "missing": _SENTENCES.get(error.code, _otherwise(error)),
+        "missing": _SENTENCES.get(error.code, _advise(error)),
         "table": dynamodb.table_name(),
         "key_id": vault.key_id(),
         "region": aws.region(),
@@ -36,12 +36,12 @@ def of(error: AwsError) -> dict[str, str]:
 
 def sentence(error: AwsError) -> str:
     """Return a sentence about an AWS error for operators. It names the cause and the configured store."""
-    fields = of(error)
+    fields = build_log_fields(error)
     store = ", ".join(f"{name} {fields[name]}" for name in ("table", "key_id", "region", "endpoint"))
     return f"The store cannot be used ({error.code}): {fields['missing']}. The configured store is: {store}."
 
 
-def for_callers(error: AwsError) -> str:
+def name_cause(error: AwsError) -> str:
     """Return the cause of an AWS error for local callers.
 
     Return "" in Lambda, because its callers are not operators.
@@ -49,5 +49,5 @@ def for_callers(error: AwsError) -> str:
     return "" if "AWS_LAMBDA_FUNCTION_NAME" in os.environ else _SENTENCES.get(error.code, "")
 
 
-def _otherwise(error: AwsError) -> str:
+def _advise(error: AwsError) -> str:
     return "it does not answer or is busy" if isinstance(error, Unavailable) else "check its settings"

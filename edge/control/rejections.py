@@ -101,7 +101,7 @@ class Rejections:
     def _forget_certificates(self, changed: Iterable[ItemKey]) -> None:
         for item_key in changed:
             if (
-                kinds.at(item_key.scope.partition("#")[2]) is kinds.TLS_CERTIFICATES
+                kinds.find_by_path(item_key.scope.partition("#")[2]) is kinds.TLS_CERTIFICATES
                 and item_key.id in self._certificates
             ):
                 self._write(self._certificates.pop(item_key.id), item_key.id, None)
@@ -130,7 +130,7 @@ def is_relevant(item_key: ItemKey) -> bool:
 
     Changes of tunnels cannot. They are frequent, so they are ignored.
     """
-    return kinds.at(item_key.scope.partition("#")[2]) is not kinds.TUNNELS
+    return kinds.find_by_path(item_key.scope.partition("#")[2]) is not kinds.TUNNELS
 
 
 def redact(sentence: str, own_ids: Iterable[str]) -> str:

@@ -94,7 +94,7 @@ class Statuses:
         self._written = {edge: (account, it) for (account, edge), it in found.items()}
         removed: dict[str, tuple[str, Report | None]] = {id: (it[0], None) for id, it in self._written.items()}
         self._pending = {**removed, **self._pending}
-        self._on_found({key: it for key, it in found.items() if kinds.of(key[1]) in kinds.EDGES})
+        self._on_found({key: it for key, it in found.items() if kinds.identify(key[1]) in kinds.EDGES})
 
     async def _write_pending(self) -> None:
         self._start_writes()

@@ -88,7 +88,7 @@ class Trials:
         for item_key in filter(rejections.is_relevant, item_keys):
             account, _, path = item_key.scope.partition("#")
             owners.add(account)
-            if kinds.at(path) in kinds.EDGES:
+            if kinds.find_by_path(path) in kinds.EDGES:
                 self._due[account, item_key.id] = now, 0
         self._due |= {key: (now, 0) for key in self._refused if key[0] in owners}
 

@@ -85,7 +85,7 @@ def find_changed(before: Mapping[str, str], after: Mapping[str, str]) -> Mapping
 
 
 def _is_of_tunnel(entry: SpecialEntry) -> bool:
-    return kinds.of(entry.owner.id) is kinds.TUNNELS
+    return kinds.identify(entry.owner.id) is kinds.TUNNELS
 
 
 def list_hosts(entries: Iterable[SpecialEntry]) -> frozenset[str]:
@@ -97,6 +97,6 @@ def list_names(entry: SpecialEntry) -> list[str]:
 
     They are host names without ":443", or host:port for TCP.
     """
-    if kinds.of(entry.owner.id) is kinds.TCP_EDGES:
+    if kinds.identify(entry.owner.id) is kinds.TCP_EDGES:
         return list(entry.hostports)
     return [it.removesuffix(":443") for it in entry.hostports]

@@ -227,7 +227,7 @@ def _refresh_keys() -> tuple[list[KeyPair], dict[str, PrivateKeys]]:
     if start := signing_keys.next_start(pairs, now):
         keys.create(start)
         pairs = signing_keys.read()
-    pairs = signing_keys.published(pairs, now)
+    pairs = signing_keys.list_published(pairs, now)
     return pairs, {it.kid: keys.unseal(it) for it in pairs}
 
 

@@ -52,14 +52,14 @@ class ControlRecords:
 
     def list_tunnels(self, gateway: str) -> list[ServedTunnel]:
         """Return the tunnels in the stored list of a gateway's tunnels. Some may be offline."""
-        return online_tunnels.tunnels_of_gateway(gateway)
+        return online_tunnels.read_tunnels_of_gateway(gateway)
 
     def list_special_names(self) -> list[SpecialEntry]:
         """Return the stored list of special names, without malformed entries.
 
         A special name needs a separate listener or filter chain in Envoy. An entry has the names of an edge or tunnel.
         """
-        every = list(special_names.every())
+        every = list(special_names.read_entries())
         for item_key in (it for it in every if isinstance(it, ItemKey)):
             log.event("listing_unreadable", id=item_key.id)
         return [it for it in every if isinstance(it, SpecialEntry)]
@@ -97,7 +97,7 @@ class ControlRecords:
 
     def list_sign_in_keys(self) -> list[Mapping[str, str]]:
         """Return the public keys of session tokens, as entries of a key set (RFC 7517)."""
-        return [it.public for it in signing_keys.published(signing_keys.read(), clock.seconds())]
+        return [it.public for it in signing_keys.list_published(signing_keys.read(), clock.seconds())]
 
     def find_operator_certificate(self) -> OpenedCertificate | None:
         """Return the certificate that the issuer obtained for the operator, or None."""

@@ -58,7 +58,7 @@ class GatewayRecords:
 
     def refresh_grant(self, grant: Grant) -> Grant | None:
         """Return the current grant of a credential. Return None if it is deleted or inactive."""
-        if kinds.of(grant.credential) is kinds.SSH_USER_CERTIFICATES:
+        if kinds.identify(grant.credential) is kinds.SSH_USER_CERTIFICATES:
             certificate = revoked.read_certificate(grant.account, grant.credential)
             return _grant_certificate(certificate) if certificate else None
         credential = credentials.read(grant.account, grant.credential)
@@ -175,7 +175,7 @@ class GatewayRecords:
         Either the credential does not permit the tunnel any more, or the account has lost the right to the name.
         """
         refresh = functools.cache(self.refresh_grant)
-        with table.reading_once():
+        with table.cache_reads():
             disallowed = bindings.find_disallowed([record for record, _ in tunnels], self._tunnel_domain)
             revoked = {record.id for record, opening in tunnels if not opening.is_permitted(refresh(opening.grant))}
         return disallowed | revoked
@@ -214,11 +214,11 @@ class GatewayRecords:
 
     def list_banned_patterns(self) -> list[str]:
         """Return the patterns of the operator's bans. Tunnels cannot have a name that matches one."""
-        return bans.patterns()
+        return bans.list_patterns()
 
     def list_banned_names(self) -> list[str]:
         """Return the host names and the name patterns that the operator has banned, but no addresses (host:port)."""
-        return [*(name for name in name_bans.banned_names() if ":" not in name), *bans.patterns()]
+        return [*(name for name in name_bans.list_banned() if ":" not in name), *bans.list_patterns()]
 
     def announce_gateway(self, gateway: Gateway, *, lease: int) -> bool:
         """Register a new gateway, which is live for `lease` seconds. Return False if its id was used before."""
@@ -238,5 +238,5 @@ class GatewayRecords:
     def withdraw_gateway(self, gateway: str) -> None:
         """Mark the gateway of this process as ended. Its record stays until its last tunnel has ended."""
         gateways.leave(gateway)
-        if not online_tunnels.tunnels_of_gateway(gateway):
+        if not online_tunnels.read_tunnels_of_gateway(gateway):
             gateways.remove(gateway)

@@ -33,7 +33,7 @@ class Store(GatewayRecords, ControlRecords):
 
     def list_changes(self, since: float) -> list[Change]:
         """Return the changes in the change log that their writers dated after a Unix time."""
-        return change_log.since(since, self._shards)
+        return change_log.read_since(since, self._shards)
 
 
 def connect(settings: Settings) -> Store:

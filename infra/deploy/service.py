@@ -97,7 +97,7 @@ def require_supported_table(name: str) -> None:
     Raises aws.Unavailable.
     """
     # no permission to read the table, or no table before the first deployment
-    with dynamodb.in_table(name), suppress(aws.Misconfigured):
+    with dynamodb.use_table(name), suppress(aws.Misconfigured):
         try:
             migrations.require_supported_table()
         except migrations.OutdatedTable as outdated:
@@ -113,7 +113,7 @@ def settings_difference(name: str, parameters: Mapping[str, str]) -> str:
     deployed = stacks.parameters(f"{name}-api")
     combined = {**deployed, **parameters}
     settings = _settings(combined)
-    with dynamodb.in_table(combined.get("TableName", name)):
+    with dynamodb.use_table(combined.get("TableName", name)):
         try:
             return base_names.describe_difference_from(*settings)
         except aws.Misconfigured:  # no permission to read the table, or no table before the first deployment

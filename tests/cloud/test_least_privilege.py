@@ -372,7 +372,7 @@ def _operate(account: str) -> None:
         operator.main(["secrets", "rewrap", "--key", vault.key_id()])
     with pytest.raises(SystemExit):
         operator.main(["tunnels", "who", "nobodys.example.com"])
-    with dynamodb.in_table("tunnel-edge-restored"), pytest.raises(aws.AwsError):
+    with dynamodb.use_table("tunnel-edge-restored"), pytest.raises(aws.AwsError):
         list_accounts()
 
 

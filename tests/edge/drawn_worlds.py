@@ -152,7 +152,7 @@ def _drawn_edge(draw: st.DrawFn, id: str, name: str, account: str) -> ServedEdge
 
 def _sample(module: Module) -> list[Any]:
     """Return what the edge obeys of a module's samples."""
-    stored = [module.stored.requested(_values(module, value.request), {}, None) for value in SAMPLES[module.path]]
+    stored = [module.stored.from_request(_values(module, value.request), {}, None) for value in SAMPLES[module.path]]
     return [_DECLARED[module.name].read(value) for value in stored]
 
 

@@ -33,5 +33,5 @@ def requested(body: Mapping[str, Any], kind: Kind) -> Modules:
         if module.name in body:
             shape, errors = messages.read(module.shape, body[module.name], {})
             assert shape, errors
-            stored[module.name] = module.stored.requested(shape.values(), vault.context("", ""), None).to_record()
+            stored[module.name] = module.stored.from_request(shape.values(), vault.context("", ""), None).to_record()
     return Modules.of(stored, kind)

@@ -16,7 +16,7 @@ from chalicelib.model.edges.served import ServedEdge
 from chalicelib.model.names import bans
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving import account_reads, edge_plans, edge_states
-from chalicelib.model.serving.account_item_keys import Wanted
+from chalicelib.model.serving.account_item_keys import RecordsRequest
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import AccountView, Service
 from chalicelib.model.serving.sites import ServedAddress
@@ -133,9 +133,9 @@ class EdgeTable(Store):
 
     def ban(self, *names: str) -> None:
         """Ban names and patterns, and no others."""
-        for name in name_bans.banned_names():
+        for name in name_bans.list_banned():
             name_bans.lift_name_ban(name)
-        for pattern in bans.patterns():
+        for pattern in bans.list_patterns():
             bans.allow(pattern)
         for name in names:
             (bans.ban if "*" in name else name_bans.ban_name)(name)
@@ -168,7 +168,7 @@ class EdgeTable(Store):
         if item is None:
             return None
         reports = edge_status.read_reports(edge.account, edge.id)
-        wanted_records = Wanted(edge.account, ids=frozenset({edge.id}))
+        wanted_records = RecordsRequest(edge.account, ids=frozenset({edge.id}))
         complete_reads = account_reads.complete(wanted_records, {}, self._tunnel_domain)
         records = AccountRecords.of(wanted_records, complete_reads, edge_states.list_rejected(reports, item.revision))
         view = AccountView(records, self.service)

@@ -79,7 +79,7 @@ def remove(*values: Value) -> None:
     for value in values:
         if isinstance(value, ServedEdge):
             _put_routes(replace(value, routes=()))
-        item_key = items.scope(value.account, kinds.of(value.id).path), value.id
+        item_key = items.scope(value.account, kinds.identify(value.id).path), value.id
         if item := table.find(*item_key):
             _commit(item, None, writes.remove(item))
 
@@ -89,7 +89,7 @@ def put_account(account: str, *, active: bool = True, only_reserved: bool = Fals
     body = Account(name=account, active=active, only_reserved=only_reserved).to_record()
     item = table.find(accounts.SCOPE, account)
     if item is None:
-        dynamodb.do(partitions.with_edge(account))  # the edge acts for it
+        dynamodb.do(partitions.include_edge(account))  # the edge acts for it
     if item is None or item.body != body:
         _put(Item(accounts.SCOPE, account, body))
 
@@ -110,7 +110,7 @@ def put_address(account: str, name: str, address: ServedAddress) -> None:
 
 
 def _item(account: str, kind: Kind, id: str, stored: Stored) -> Item:
-    return Item(items.scope(account, kind.path), id, stored.packed(), unique_keys=stored.unique_keys(account, id))
+    return Item(items.scope(account, kind.path), id, stored.pack(), unique_keys=stored.unique_keys(account, id))
 
 
 def put_tunnel(tunnel: ServedTunnel) -> None:
@@ -168,7 +168,7 @@ def put_certificate(certificate: ServedCertificate, pair: KeyPair) -> None:
         subject_alternative_names={"dns_names": [*certificate.names]},
         not_before=clock.rfc3339(certificate.not_before),
         not_after=clock.rfc3339(certificate.not_after),
-    ).packed()
+    ).pack()
     key = base64.b64decode("".join(pair.key.strip().splitlines()[1:-1]))
     sealed = {"private_key": vault.seal(key, vault.context(certificate.account, certificate.id))}
     scope = items.scope(certificate.account, kinds.TLS_CERTIFICATES.path)
@@ -199,12 +199,12 @@ def put_user_certificate(account: str, id: str, authority: str, certificate: str
     of_authority = f"sshca_{int(sha1(authority.encode()).hexdigest(), 16) % 10**27:027}"
     keys = signer.unique_keys(account, of_authority)
     scope = items.scope(account, kinds.SSH_CERTIFICATE_AUTHORITIES.path)
-    _put(Item(scope, of_authority, signer.packed(), unique_keys=keys))
+    _put(Item(scope, of_authority, signer.pack(), unique_keys=keys))
     end = clock.rfc3339(clock.now() + timedelta(days=1))
     record = IssuedUserCertificate(
         public_key=authority, ssh_certificate_authority_id=of_authority, valid_until=end, certificate=certificate
     )
-    _put(Item(items.scope(account, kinds.SSH_USER_CERTIFICATES.path), id, record.packed()))
+    _put(Item(items.scope(account, kinds.SSH_USER_CERTIFICATES.path), id, record.pack()))
 
 
 def remove_user_certificates(account: str) -> None:
@@ -234,7 +234,7 @@ def _put(item: Item) -> None:
 def _commit(before: Item | None, after: Item | None, item_writes: Sequence[Write]) -> None:
     """Write an item with all that its stored type adds, and with an entry in the change log."""
     of = after or before
-    kind = kinds.of_item(of) if of else None
+    kind = kinds.identify_item(of) if of else None
     more = kind.stored_type.prepare(before, after, item_writes) if kind else ()
     all_writes = [*item_writes, *more]
     writes.commit([*all_writes, *change_log.entries(all_writes)], created=[after] if after else [])
@@ -242,7 +242,7 @@ def _commit(before: Item | None, after: Item | None, item_writes: Sequence[Write
 
 def _item_of(value: Value) -> Item:
     body, keys, more = _record_of(value)
-    scope = items.scope(value.account, kinds.of(value.id).path)
+    scope = items.scope(value.account, kinds.identify(value.id).path)
     return replace(Item(scope, value.id, body, unique_keys=keys), **more)
 
 
@@ -260,9 +260,9 @@ def _record_of(value: Value) -> tuple[dict[str, Any], tuple[UniqueKey, ...], dic
             copies = {f"ippr_{number:027}": text for number, text in enumerate(texts)}
             return IpPolicy().to_record(), (), {"unseen": {"rules": copies}}
         case ServedBackend(value=stored) if stored:
-            return stored.packed(), (), {}
+            return stored.pack(), (), {}
         case ServedAuthority(pem=pem):
-            return ClientAuthority(ca_pem=pem).packed(), (), {}
+            return ClientAuthority(ca_pem=pem).pack(), (), {}
     raise AssertionError(value)
 
 
@@ -317,7 +317,7 @@ def _item_of_route(scope: str, edge: ServedEdge, route: ServedRoute) -> Item:
 def _modules_of(modules: Modules, account: str, resource: str) -> dict[str, Any]:
     """Return the records of enabled modules. Modules that are not enforced have no fields."""
     context = vault.context(account, resource)
-    packed = {name: _stored_module(value, context).packed() for name, value in modules.values.items()}
+    packed = {name: _stored_module(value, context).pack() for name, value in modules.values.items()}
     return {**packed, **dict.fromkeys(modules.unenforced)}
 
 

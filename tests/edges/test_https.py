@@ -128,6 +128,6 @@ def test_routes_are_moved_back_for_the_version_before(
     before = admin.get(mixed).json
     monkeypatch.setenv("RECORD_FORMAT", "2")
     moved()
-    former = table.in_format_2(items.scope(admin.account, f"{mixed}/routes"))
+    former = table.read_format_2(items.scope(admin.account, f"{mixed}/routes"))
     assert [route.id for route in former] == [route["id"] for route in before["routes"]]
     assert admin.get(mixed).json == before

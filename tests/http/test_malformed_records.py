@@ -42,7 +42,7 @@ def pick_forms(record: Mapping[str, Any], first: int) -> list[dict[str, Any]]:
 def is_malformed(resource: Resource, form: Mapping[str, Any]) -> bool:
     """Return whether a record is rejected; any other error than MalformedRecord is a fault."""
     try:
-        item = items.of_record(form)
+        item = items.decode_with_body(form)
         if item:
             resource.check(item)
     except MalformedRecord:

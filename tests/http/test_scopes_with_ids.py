@@ -117,7 +117,7 @@ def test_scopes_for_certificates_name_their_authority(admin: Client, path: str) 
     reader = key(admin, f"{name}:read@{staging}")
     assert reader.get(f"{path}/{own_certificate['id']}").json == own_certificate
     assert_lacks(reader.get(f"{path}/{other['id']}"), f"{name}:read@{production}")
-    absent = kinds.of(own_certificate["id"]).prefix
+    absent = kinds.identify(own_certificate["id"]).prefix
     assert_not_found(reader.get(f"{path}/{ids.new(absent)}"), path)
     entries = reader.get(path).json[name]
     assert {entry["ssh_certificate_authority_id"] for entry in entries} == {staging}

@@ -59,7 +59,7 @@ def _former(record: dict[str, Any], account: str) -> dict[str, Any]:
     claims = [
         [part["S"].replace(f"{account}/", "") for part in claim["L"]] for claim in record.get("claims", {}).get("L", ())
     ]
-    return {**record, "claims": dynamodb.attribute(claims)} if claims else record
+    return {**record, "claims": dynamodb.encode_value(claims)} if claims else record
 
 
 def _age_edge(edge: dict[str, Any], account: str) -> None:

@@ -18,4 +18,4 @@ def test_lists_of_the_operator_are_read_whole_or_not_at_all() -> None:
     with pytest.raises(MalformedRecord):
         blocks.list_networks()
     with pytest.raises(MalformedRecord):
-        bans.patterns()
+        bans.list_patterns()

@@ -135,7 +135,7 @@ def test_passwords_that_cannot_be_decrypted_can_be_replaced(admin: Client, modul
     with pytest.raises(vault.Unreadable):
         broken.open_passwords(context)
     values = {"enabled": True, **MODULE}
-    stored_module = BasicAuthModule.requested(values, context, broken)
+    stored_module = BasicAuthModule.from_request(values, context, broken)
     assert passwords.matches(SECRET, stored_module.open_passwords(context)["ada"])
 
 

@@ -84,10 +84,10 @@ def test_accounts_with_a_name_that_the_operator_has_reserved_since_are_listed(
 def test_a_migration_can_be_stopped_and_continued() -> None:
     client, answers = store_records("44e6111")
     forms, old = migrate.forms(), [*list_all()]
-    lacking = [record for record in old if migrations.needed(record, forms)]
+    lacking = [record for record in old if migrations.list_needed(record, forms)]
     assert all(migrations.apply(record, forms) for record in lacking[::2])
     applied = [migrations.apply(record, forms) for record in lacking]
     assert not all(applied)  # some have changed since they were read
     assert all(migrations.apply(record, forms) for record in list_all())
-    assert not any(migrations.needed(record, forms) for record in list_all())
+    assert not any(migrations.list_needed(record, forms) for record in list_all())
     assert read_answers(client, answers) == answers

@@ -3,7 +3,7 @@
 import json
 import socket
 
-from chalicelib.model.audit.reading import page
+from chalicelib.model.audit.reading import read_page
 from tests.operator.commands import Output, create_account, run_without_errors
 from tests.tunnels import open_agent_tunnel
 
@@ -23,7 +23,7 @@ def test_the_operators_trail_tells_who_banned_a_name_and_why_and_who_allowed_it_
         ("name_ban.delete", name, {"reason": ""}, "bob", host),
         ("name_ban.create", name, {"reason": "phishing"}, "ann", host),
     ]
-    end_event = page(account, before=None, count=1)[0][0].body
+    end_event = read_page(account, before=None, count=1)[0][0].body
     assert (end_event["action"], end_event["details"]["reason"], end_event["actor"]["name"]) == (
         "tunnel.delete",
         "phishing",

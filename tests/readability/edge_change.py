@@ -56,7 +56,7 @@ class EdgeChange:
         """Change the circuit breaker of the route, and return the changed records from the log."""
         start = time.time()
         self.put(seconds)
-        return frozenset(item_key for entry in change_log.since(start - 0.001) for item_key in entry.item_keys)
+        return frozenset(item_key for entry in change_log.read_since(start - 0.001) for item_key in entry.item_keys)
 
     def put(self, seconds: int) -> None:
         self.client.put(f"{self.route}/circuit_breaker", {"tripped_duration": seconds})

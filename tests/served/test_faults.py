@@ -44,7 +44,7 @@ class Site:
     def records(self) -> list[dict[str, Any]]:
         """Everything in the table, read past the proxy."""
         pages = client_of(self.store, "dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge")
-        return [dynamodb.plain(item) for page in pages for item in page["Items"]]
+        return [dynamodb.decode(item) for page in pages for item in page["Items"]]
 
 
 @dataclass(frozen=True)

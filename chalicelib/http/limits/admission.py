@@ -97,7 +97,7 @@ def admit(
 
 def admit_certificate(caller: Limited) -> None:
     """Count a certificate that an exchange signs. Raises RateLimited."""
-    rate = rates.of_certificates(caller.limits.account_rates)
+    rate = rates.find_certificate_rate(caller.limits.account_rates)
     if rate:
         is_admitted, (standing,) = OF_PROCESS.admit([caller.use("certificates", rate)], time.time())
         if not is_admitted:
@@ -106,7 +106,7 @@ def admit_certificate(caller: Limited) -> None:
 
 def reject(address: str) -> None:
     """Count a request without a valid token. Raises RateLimited if the client's address sends too many of them."""
-    rate = rates.of_address()
+    rate = rates.find_address_rate()
     if rate:
         use = Use(f"address#{_find_network(address)}", rate, is_shared=False)
         is_admitted, (standing,) = OF_PROCESS.admit([use], time.time())
@@ -118,10 +118,10 @@ def describe(caller: Limited) -> dict[str, Any]:
     """Return the limits of an account and its API key with the remaining amounts. A limit that is not set is None."""
     account_rates = caller.limits.account_rates
     return {
-        "account": _describe(caller, "account", rates.of_account(account_rates)),
-        "key": _describe(caller, "key", rates.of_key(caller.limits.rates)),
-        "certificates": _describe(caller, "certificates", rates.of_certificates(account_rates)),
-        "events": _describe(caller, "events", rates.of_events(account_rates)),
+        "account": _describe(caller, "account", rates.find_account_rate(account_rates)),
+        "key": _describe(caller, "key", rates.find_key_rate(caller.limits.rates)),
+        "certificates": _describe(caller, "certificates", rates.find_certificate_rate(account_rates)),
+        "events": _describe(caller, "events", rates.find_event_rate(account_rates)),
     }
 
 
@@ -138,13 +138,13 @@ def _list_uses(caller: Limited, method: str, template: str, query: Mapping[str, 
     The keys are the names of the limits: `account`, `key`, `certificates` and `events`.
     """
     uses, account_rates = dict[str, Use](), caller.limits.account_rates
-    if rate := rates.of_account(account_rates):
+    if rate := rates.find_account_rate(account_rates):
         uses["account"] = caller.use("account", rate)
-    if caller.limits.rates and (rate := rates.of_key(caller.limits.rates)):
+    if caller.limits.rates and (rate := rates.find_key_rate(caller.limits.rates)):
         uses["key"] = caller.use("key", rate)
-    if template in CERTIFICATES and method == "POST" and (rate := rates.of_certificates(account_rates)):
+    if template in CERTIFICATES and method == "POST" and (rate := rates.find_certificate_rate(account_rates)):
         uses["certificates"] = caller.use("certificates", rate)
-    if template == EVENTS and (rate := rates.of_events(account_rates)):
+    if template == EVENTS and (rate := rates.find_event_rate(account_rates)):
         uses["events"] = caller.use("events", rate, _count_events(query))
     return uses
 

@@ -19,7 +19,7 @@ from chalicelib.storage.records.unique_keys import UniqueKey
 
 SCOPE = "accounts"
 MAX_USERS = 1000  # per account
-OWNERS = {kind.prefix: kind for kind in kinds.named_by("owner_id")}
+OWNERS = {kind.prefix: kind for kind in kinds.list_by_field("owner_id")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,14 +81,14 @@ class Owner:
 def new_account(name: str) -> Item:
     """Return a new account, which is not stored yet."""
     id = ids.new(kinds.ACCOUNTS.prefix)
-    return _new(SCOPE, id, Account(created_at=ids.time_of(id), name=name))
+    return _build_item(SCOPE, id, Account(created_at=ids.time_of(id), name=name))
 
 
 def new_user(account: str, name: str, *, admin: bool) -> Item:
     """Return a new user of an account, which is not stored yet."""
     id = ids.new(kinds.USERS.prefix)
     user = User(created_at=ids.time_of(id), name=name, admin=admin)
-    return _new(items.scope(account, kinds.USERS.path), id, user)
+    return _build_item(items.scope(account, kinds.USERS.path), id, user)
 
 
 def count_new_user(account: str) -> Write:
@@ -142,7 +142,7 @@ def is_account_active(account: str) -> bool:
 def requires_reserved_names(account: str) -> bool:
     """Return whether tunnels of an account can only use reserved names. Raises aws.Unavailable."""
     item = table.find(SCOPE, account)
-    return item is None or next((stored.only_reserved for _, stored in records.decoded(Account, [item])), True)
+    return item is None or next((stored.only_reserved for _, stored in records.decode_each(Account, [item])), True)
 
 
 def find_limited_to_reserved(accounts: Iterable[str]) -> frozenset[str]:
@@ -153,16 +153,16 @@ def find_limited_to_reserved(accounts: Iterable[str]) -> frozenset[str]:
     One call per hundred accounts. Raises aws.Unavailable.
     """
     account_ids = frozenset(accounts)
-    account_items = map(Item.from_record, table.records((SCOPE, account) for account in account_ids).values())
+    account_items = map(Item.from_record, table.read_records((SCOPE, account) for account in account_ids).values())
     live = (item for item in account_items if item.is_live and (item.body or item.malformed))
-    return account_ids - {item.id for item, stored in records.decoded(Account, live) if not stored.only_reserved}
+    return account_ids - {item.id for item, stored in records.decode_each(Account, live) if not stored.only_reserved}
 
 
 def list_owners(account: str) -> list[Item]:
     """Return all users and bots of an account, oldest first. Raises aws.Unavailable."""
-    owners = [item for kind in OWNERS.values() for item in table.newest(items.scope(account, kind.path))]
+    owners = [item for kind in OWNERS.values() for item in table.list_newest(items.scope(account, kind.path))]
     return sorted(owners, key=lambda item: ids.strip_prefix(item.id))
 
 
-def _new(scope: str, id: str, stored: Account | User) -> Item:
+def _build_item(scope: str, id: str, stored: Account | User) -> Item:
     return Item(scope, id, stored.to_record(), unique_keys=stored.unique_keys(scope.partition("#")[0], id))

@@ -137,7 +137,7 @@ def key_of(id: str) -> UniqueKey:
     return UniqueKey(KIND, ids.strip_prefix(id))
 
 
-def locked(id: str) -> UniqueKey:
+def build_locked_key(id: str) -> UniqueKey:
     """Return the unique key for a token record with an empty digest, which no token matches."""
     return UniqueKey(KIND, ids.strip_prefix(id), {"digest": ""})
 

@@ -23,7 +23,7 @@ def read_owner_and_account(account: str, id: str) -> tuple[Item, Item]:
     """
     item_keys = (items.scope(account, accounts.OWNERS[id.partition("_")[0]].path), id), (accounts.SCOPE, account)
     owner, record_of_account = (
-        _live(record) or Item(*item_key, {}, revision=0)
+        _decode_live(record) or Item(*item_key, {}, revision=0)
         for item_key, record in zip(item_keys, dynamodb.get_each(*item_keys), strict=True)
     )
     return owner, record_of_account
@@ -31,7 +31,7 @@ def read_owner_and_account(account: str, id: str) -> tuple[Item, Item]:
 
 def fields_of(key: UniqueKey, pair: Sequence[Item]) -> dict[str, Any]:
     """Return the fields that a unique key must copy from `pair`: the records of the owner and its account."""
-    name = next((stored.name for _, stored in records.decoded(User, pair[:1])), "")
+    name = next((stored.name for _, stored in records.decode_each(User, pair[:1])), "")
     return {"active": are_active(pair), "name": name, **rules_of(key.kind, pair[1])}
 
 
@@ -41,9 +41,9 @@ def rules_of(kind: str, account: Item) -> dict[str, Any]:
     The rules differ for the unique keys of API keys and of federated credentials; other unique keys copy none. If the
     account's rules are malformed, none are returned, so that existing copies stay unchanged.
     """
-    copied = {api_keys.KIND: key_rules.copied_fields, federated_credentials.KIND: key_rules.fields_for_exchanges}
+    copied = {api_keys.KIND: key_rules.list_copied_fields, federated_credentials.KIND: key_rules.list_exchange_fields}
     try:
-        return copied[kind](key_rules.of_account(account)) if account.body and kind in copied else {}
+        return copied[kind](key_rules.decode_rules(account)) if account.body and kind in copied else {}
     except MalformedRecord as malformed:  # a malformed rule must not prevent switching keys off
         decoding.report(account.scope, account.id, malformed)
         return {}
@@ -59,6 +59,6 @@ def are_active(pair: Sequence[Item]) -> bool:
     return all((item.body or item.malformed) and switches.is_on(item) for item in pair)
 
 
-def _live(record: Mapping[str, Any] | None) -> Item | None:
+def _decode_live(record: Mapping[str, Any] | None) -> Item | None:
     item = Item.from_record(record) if record else None
     return item if item and item.is_live and (item.body or item.malformed) else None

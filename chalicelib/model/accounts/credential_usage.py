@@ -42,7 +42,7 @@ def record_refusal(credential: str, reason: str) -> None:
         _recorded.clear()
     _recorded[credential] = now
     due = Condition("attribute_not_exists(#at) OR #at <= :past", {"past": now - _MINUTE})
-    expires = trail.kept_until(clock.at(now))
+    expires = trail.find_expiry(clock.at(now))
     sets = {"at": now, "reason": reason, f"minute_{now // _MINUTE % 60}": now, "expires": expires}
     try:
         dynamodb.do(Write.update(federated_credentials.key_of(credential).scope, _REFUSALS, due, sets=sets))
@@ -62,5 +62,5 @@ def read_refusals(credential: str) -> Refusals:
 
 def list_exchanges(account: str, credential: str) -> list[str]:
     """Return the times of the newest exchanges with a credential, newest first. Raises aws.Unavailable."""
-    event_items, _ = reading.page_of_actor(account, credential, before=None, count=MAX_COUNTED) or ([], False)
-    return [event.created_at for _, event in records.decoded(Event, event_items) if event.action in _ISSUED]
+    event_items, _ = reading.read_page_of_actor(account, credential, before=None, count=MAX_COUNTED) or ([], False)
+    return [event.created_at for _, event in records.decode_each(Event, event_items) if event.action in _ISSUED]

@@ -104,7 +104,11 @@ class VerifiedToken:
         """Return the claims that audit events show: issuer, subject, token id, and all that the credential requires."""
         token_claims = {"issuer": self.claims.issuer, "subject": self.claims.subject, "token_id": self.claims.token_id}
         required_claims = {f"claims.{name}": self.claims.all.get(name) for name in self.credential.claims}
-        return {name: _shown(value) for name, value in {**token_claims, **required_claims}.items() if value is not None}
+        return {
+            name: _format_claim(value)
+            for name, value in {**token_claims, **required_claims}.items()
+            if value is not None
+        }
 
 
 def verify(audience: str, token: str) -> VerifiedToken:
@@ -165,12 +169,12 @@ def _read(audience: str, issuer: str) -> tuple[TrustedCredential, dict[str, Any]
     return credential, keys
 
 
-def _shown(value: Any) -> str | list[str]:
+def _format_claim(value: Any) -> str | list[str]:
     """Return a claim for audit events: texts without control characters, cut at 255 bytes."""
     if isinstance(value, list):
-        return [_shown_text(entry) for entry in value if isinstance(entry, str | int)][:_MAX_ENTRIES]
-    return _shown_text(value)
+        return [_format_text(entry) for entry in value if isinstance(entry, str | int)][:_MAX_ENTRIES]
+    return _format_text(value)
 
 
-def _shown_text(value: str | int) -> str:
-    return details.cleaned(str(value).lower() if isinstance(value, bool) else str(value))
+def _format_text(value: str | int) -> str:
+    return details.clean(str(value).lower() if isinstance(value, bool) else str(value))

@@ -88,7 +88,7 @@ def count_new(account: str) -> Write:
     return item_counts.add(account, kinds.FEDERATED_CREDENTIALS.path, MAX_COUNT, message)
 
 
-def still_enabled(ids: Sequence[str], failing: Exception) -> list[Write]:
+def require_enabled(ids: Sequence[str], failing: Exception) -> list[Write]:
     """Return the condition checks for a new key or certificate with the chain `ids` (see `trees.py`).
 
     The first credential of the chain must be enabled. The others must be enabled or deleted: a credential can be

@@ -77,14 +77,14 @@ def _bind(token: VerifiedToken, identity: UniqueKey, id: str) -> Resolved:
     account, is_email = token.credential.account, token.credential.owner_claim == _EMAIL
     pair = copies.read_owner_and_account(account, id)
     item = pair[0]
-    user = next((stored for _, stored in records.decoded(User, [item] if item.body else [])), None)
+    user = next((stored for _, stored in records.decode_each(User, [item] if item.body else [])), None)
     if user is None:
         raise Refused("owner")
     if any(key.kind == KIND for key in item.unique_keys) or (user.admin and not is_email):
         raise Refused("identity")
     owner = Owner(id, user.admin, copies.are_active(pair), user.name)
-    keys = (*item.unique_keys, _with_owner(identity, owner))
-    after = replace(item, unique_keys=keys, revision=items.following(item))
+    keys = (*item.unique_keys, _set_owner(identity, owner))
+    after = replace(item, unique_keys=keys, revision=items.choose_revision(item))
     return Resolved(owner, tuple(writes.rewrite(item, after)))
 
 
@@ -99,7 +99,7 @@ def _provision(token: VerifiedToken, identity: UniqueKey, name: str, check_name:
         raise Refused("owner") from None
     user = accounts.new_user(account, name, admin=False)
     owner = Owner(user.id, admin=False, active=accounts.is_account_active(account), name=name)
-    user = replace(user, unique_keys=(*user.unique_keys, _with_owner(identity, owner)))
+    user = replace(user, unique_keys=(*user.unique_keys, _set_owner(identity, owner)))
     return Resolved(owner, (accounts.count_new_user(account),), user)
 
 
@@ -108,6 +108,6 @@ def _identity(token: VerifiedToken) -> UniqueKey:
     return UniqueKey(KIND, f"{token.credential.account}/{digest}")
 
 
-def _with_owner(identity: UniqueKey, owner: Owner) -> UniqueKey:
+def _set_owner(identity: UniqueKey, owner: Owner) -> UniqueKey:
     attributes: dict[str, Any] = {"name": owner.name, "active": owner.active, "admin": owner.admin}
     return replace(identity, attributes=attributes)

@@ -38,10 +38,10 @@ class AccountRules(ApiKeyRules):
 def read(account: str) -> AccountRules:
     """Return the rules of an account. One read. Raises MalformedRecord, aws.Unavailable."""
     item = table.read(accounts.SCOPE, account)
-    return of_account(item) if item else AccountRules()
+    return decode_rules(item) if item else AccountRules()
 
 
-def of_account(item: Item) -> AccountRules:
+def decode_rules(item: Item) -> AccountRules:
     """Return the rules in the record of an account, with its limits. Raises MalformedRecord.
 
     If the rules are not set or disabled, return only the limits.
@@ -53,7 +53,7 @@ def of_account(item: Item) -> AccountRules:
     return rules if rules.enabled else AccountRules.of(limits)
 
 
-def copied_fields(rules: AccountRules) -> dict[str, Any]:
+def list_copied_fields(rules: AccountRules) -> dict[str, Any]:
     """Return the rules that are copied into token records. A rule that is not set is None."""
     return {
         "account_networks": rules.allowed_networks,
@@ -62,13 +62,13 @@ def copied_fields(rules: AccountRules) -> dict[str, Any]:
     }
 
 
-def fields_for_exchanges(rules: AccountRules) -> dict[str, Any]:
+def list_exchange_fields(rules: AccountRules) -> dict[str, Any]:
     """Return the rules that are copied into the unique keys of federated credentials.
 
     A rule that is not set is None.
     """
     bounds = {"account_lifetime": rules.max_lifetime, "require_scopes": rules.require_scopes or None}
-    return {**copied_fields(rules), **bounds}
+    return {**list_copied_fields(rules), **bounds}
 
 
 def find_violations(rules: ApiKeyRules, limits: KeyLimits, created: int) -> dict[str, str]:

@@ -12,12 +12,12 @@ from chalicelib.storage.records.unique_keys import UniqueKey
 
 def list_keys_and_credentials(account: str, owner: str) -> list[Item]:
     """Return the API keys and SSH credentials of a user or bot, including malformed ones. Raises aws.Unavailable."""
-    return [item for kind in (kinds.API_KEYS, kinds.SSH_CREDENTIALS) for item in _owned(account, kind, owner)]
+    return [item for kind in (kinds.API_KEYS, kinds.SSH_CREDENTIALS) for item in _list_owned(account, kind, owner)]
 
 
 def list_credentials(account: str, owner: str) -> list[Item]:
     """Return the SSH credentials of a user or bot, including malformed ones. Raises aws.Unavailable."""
-    return list(_owned(account, kinds.SSH_CREDENTIALS, owner))
+    return list(_list_owned(account, kinds.SSH_CREDENTIALS, owner))
 
 
 def list_unique_keys(account: str, owner: str) -> list[UniqueKey]:
@@ -25,7 +25,7 @@ def list_unique_keys(account: str, owner: str) -> list[UniqueKey]:
 
     Raises aws.Unavailable.
     """
-    federated = _owned(account, kinds.FEDERATED_CREDENTIALS, owner)
+    federated = _list_owned(account, kinds.FEDERATED_CREDENTIALS, owner)
     return unique_keys_of([*list_keys_and_credentials(account, owner), *federated])
 
 
@@ -49,7 +49,7 @@ def owner_of(item: Item) -> str:
     return next((str(attributes["owner_id"]) for attributes in key_attributes if "owner_id" in attributes), "")
 
 
-def _owned(account: str, kind: Kind, owner: str) -> Iterator[Item]:
+def _list_owned(account: str, kind: Kind, owner: str) -> Iterator[Item]:
     for item in table.read_all(items.scope(account, kind.path)):
         if item.is_live and (item.body or item.malformed) and owner_of(item) == owner:
             yield item

@@ -67,14 +67,14 @@ def is_recent(scope: str) -> bool:
 
 def covers(key_scopes: Sequence[str], scope: str) -> bool:
     """Return whether a key with some scopes may do all that a scope allows."""
-    return not key_scopes or not {ALL, *_covering(scope)}.isdisjoint(key_scopes)
+    return not key_scopes or not {ALL, *_list_covering(scope)}.isdisjoint(key_scopes)
 
 
-def required(method: str, template: str, path: Mapping[str, str] = _NO_IDS) -> str | None:
+def find_required(method: str, template: str, path: Mapping[str, str] = _NO_IDS) -> str | None:
     """Return the narrowest scope that permits a request. Return None if every key may send it.
 
     `template` is the path of the endpoint, `path` has the values of its variables. For SSH certificates the scope has
-    no id. Once the authority is known, `of_authority` returns the scope with its id.
+    no id. Once the authority is known, `build_authority_scope` returns the scope with its id.
     """
     if template in _WITHOUT_SCOPE:
         return None
@@ -92,9 +92,9 @@ def find_missing(key_scopes: Sequence[str], method: str, template: str, path: Ma
     For a list, a scope with an id suffices: the list then contains only the ids in the key's scopes. A scope with an id
     also suffices for SSH certificates: a later check compares this id with the certificate's authority.
     """
-    if not _general(method, template).isdisjoint(key_scopes):
+    if not _list_general(method, template).isdisjoint(key_scopes):
         return None
-    scope = required(method, template, path)
+    scope = find_required(method, template, path)
     if scope is None or covers(key_scopes, scope):
         return None
     collection, _, right = scope.partition(":")
@@ -102,7 +102,7 @@ def find_missing(key_scopes: Sequence[str], method: str, template: str, path: Ma
     return None if is_limited_later and _covers_one(key_scopes, scope) else scope
 
 
-def of_authority(method: str, kind: Kind, authority: str) -> str:
+def build_authority_scope(method: str, kind: Kind, authority: str) -> str:
     """Return the narrowest scope for a request about an SSH certificate of an authority."""
     return f"{_collection_of(kind)}:{_right(method, kind.path if method == 'POST' else kind.item_path)}@{authority}"
 
@@ -125,11 +125,11 @@ def find_unreadable(key_scopes: Sequence[str], values: Mapping[str, Any]) -> dic
     """
     if not any("@" in scope for scope in key_scopes):
         return {}
-    scopes_by_path = {path: f"{_collection_of(kinds.of(id))}:{READ}@{id}" for path, id in _references(values)}
+    scopes_by_path = {path: f"{_collection_of(kinds.identify(id))}:{READ}@{id}" for path, id in _references(values)}
     return {path: scope for path, scope in scopes_by_path.items() if not covers(key_scopes, scope)}
 
 
-def _covering(scope: str) -> Iterator[str]:
+def _list_covering(scope: str) -> Iterator[str]:
     """Yield all scopes that cover a scope, except `*`."""
     yield scope
     name, at, id = scope.partition("@")
@@ -143,10 +143,10 @@ def _covering(scope: str) -> Iterator[str]:
 
 
 @cache
-def _general(method: str, template: str) -> frozenset[str]:
+def _list_general(method: str, template: str) -> frozenset[str]:
     """Return the scopes without an id that permit a request. Each of them suffices."""
-    scope = required(method, template)
-    return frozenset((ALL, *_covering(scope))) if scope else frozenset()
+    scope = find_required(method, template)
+    return frozenset((ALL, *_list_covering(scope))) if scope else frozenset()
 
 
 def _right(method: str, template: str) -> str:

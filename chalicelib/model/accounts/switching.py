@@ -71,7 +71,7 @@ def update_keys(account: str, id: str, keys: Sequence[UniqueKey] | None = None) 
             raise Overtaken
         return owner
 
-    return writes.retried(attempt)
+    return writes.retry(attempt)
 
 
 def check_new_key(item: Item) -> None:
@@ -100,7 +100,7 @@ def copy_rules(account: str) -> None:
         if record is not None:
             set_all([*_rules_to_copy(record)], unchanged=[record])
 
-    writes.retried(attempt)
+    writes.retry(attempt)
 
 
 def set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, unchanged: Iterable[Item]) -> None:
@@ -108,7 +108,7 @@ def set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, unchanged
 
     Raises Overtaken, aws.Unavailable.
     """
-    same = [Write.check(item.scope, item.id, items.unchanged(item)) for item in unchanged]
+    same = [Write.check(item.scope, item.id, items.require_unchanged(item)) for item in unchanged]
     if not direct_writes.set_all(changes, checks=same):
         raise Overtaken
 
@@ -121,7 +121,7 @@ def _rules_to_copy(account: Item) -> Iterator[tuple[UniqueKey, Mapping[str, Any]
     ):
         keys = [key_of(item.id) for item in table.read_all(items.scope(account.id, kind.path))]
         fields = copies.rules_of(keys[0].kind, account) if keys else {}
-        key_records = table.records((key.scope, unique_keys.ID) for key in keys)
+        key_records = table.read_records((key.scope, unique_keys.ID) for key in keys)
         stored = {scope: record.get("body", {}) for (scope, _), record in key_records.items()}
         lacking = (key for key in keys if key.scope in stored and copies.differs(stored[key.scope], fields))
         yield from ((key, fields) for key in lacking)
@@ -158,9 +158,9 @@ def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -
             return None
         update = change.rewrite(before, edit)
         leaves = update.item is not None and not switches.is_on(update.item)
-        return update.also(*_require_other_admin(before) if leaves else ()).commit()
+        return update.add(*_require_other_admin(before) if leaves else ()).commit()
 
-    return writes.retried(attempt)
+    return writes.retry(attempt)
 
 
 def remove(change: Change, scope: str, id: str, *, may_be_last: bool = False) -> bool:
@@ -174,8 +174,8 @@ def remove(change: Change, scope: str, id: str, *, may_be_last: bool = False) ->
         bot = table.find(scope, id)
         if bot is None:
             return False
-        bot = _without_expired_referrers(bot)
-        removal = change.remove(bot).also(*(() if may_be_last else _require_other_admin(bot)))
+        bot = _remove_expired_referrers(bot)
+        removal = change.remove(bot).add(*(() if may_be_last else _require_other_admin(bot)))
         deactivate_keys(bot.account, id)
         try:
             removal.commit()
@@ -185,7 +185,7 @@ def remove(change: Change, scope: str, id: str, *, may_be_last: bool = False) ->
             update_keys(bot.account, id)
         return True
 
-    return writes.retried(attempt)
+    return writes.retry(attempt)
 
 
 def mark_switch(before: Item, after: Item) -> Item:
@@ -204,7 +204,7 @@ def deactivate_keys(account: str, owner: str) -> None:
     direct_writes.set_all([(key, {"active": False}) for key in ownership.list_unique_keys(account, owner)])
 
 
-def _without_expired_referrers(bot: Item) -> Item:
+def _remove_expired_referrers(bot: Item) -> Item:
     """Remove the references of expired API keys to a bot. Return the bot without them. Raises aws.Unavailable."""
     scope = items.scope(bot.account, kinds.API_KEYS.path)
     keys = {path for path in bot.referrers if path.startswith(f"{kinds.API_KEYS.path}/")}
@@ -226,11 +226,11 @@ def _require_other_admin(item: Item) -> list[Write]:
     other_admins = [owner for owner in accounts.list_owners(item.account) if owner.id != item.id and _is_admin(owner)]
     if not other_admins:
         raise LastAdmin
-    return [Write.check(other_admins[0].scope, other_admins[0].id, items.unchanged(other_admins[0]))]
+    return [Write.check(other_admins[0].scope, other_admins[0].id, items.require_unchanged(other_admins[0]))]
 
 
 def _is_admin(item: Item) -> bool:
-    return any(stored.admin and stored.active for _, stored in records.decoded(User, [item]))
+    return any(stored.admin and stored.active for _, stored in records.decode_each(User, [item]))
 
 
 def _switch(change: Change, scope: str, id: str, to: Switch) -> Item | None:

@@ -29,13 +29,13 @@ _MARKER = "may_let_in"  # hidden attribute of a disabled credential, while keys 
 _MARGIN = 300  # seconds by which the clocks of two machines may differ
 
 
-def live_keys(account: str, credential: str) -> list[Item]:
+def list_live_keys(account: str, credential: str) -> list[Item]:
     """Return the valid API keys that descend from a federated credential, oldest first. Raises aws.Unavailable."""
     prefix, now = kinds.API_KEYS.prefix, clock.seconds()
     since = ids.first_at(prefix, now - MAX_LIFETIME - _MARGIN)
-    candidates = table.between(items.scope(account, kinds.API_KEYS.path), since, f"{prefix}_~")
+    candidates = table.read_between(items.scope(account, kinds.API_KEYS.path), since, f"{prefix}_~")
     descendants = (item for item in candidates if credential in _chain(item))
-    return [item for item, key in records.decoded(ApiKey, descendants) if key.end is None or key.end > now]
+    return [item for item, key in records.decode_each(ApiKey, descendants) if key.end is None or key.end > now]
 
 
 def update_keys(account: str, credential: str) -> Item:
@@ -50,7 +50,7 @@ def update_keys(account: str, credential: str) -> Item:
         root = table.find(scope, credential)
         if root is None:
             raise Overtaken
-        chains = {key.id: _chain(key) for key in live_keys(account, credential)}
+        chains = {key.id: _chain(key) for key in list_live_keys(account, credential)}
         other_credentials = table.find_each(scope, set().union(*chains.values()) - {credential})
         disabled = {item.id for item in (root, *other_credentials.values()) if not is_enabled(item)}
         sets = [(api_keys.key_of(id), {"disabled": bool(disabled & chain) or None}) for id, chain in chains.items()]
@@ -60,7 +60,7 @@ def update_keys(account: str, credential: str) -> Item:
             raise Overtaken
         return updated
 
-    return writes.retried(attempt)
+    return writes.retry(attempt)
 
 
 def _chain(key: Item) -> set[str]:
@@ -102,7 +102,7 @@ def is_enabled(credential: Item) -> bool:
     return credential.body.get("enabled") is True
 
 
-def shown(credential: Item) -> Item:
+def show(credential: Item) -> Item:
     """Return a federated credential as the API shows it. It is enabled until all keys of its tree are disabled."""
     if _MARKER not in credential.unseen:
         return credential

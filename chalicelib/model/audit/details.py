@@ -14,7 +14,7 @@ Details = Mapping[str, Any]
 _MAX_CLEANED = 255  # bytes
 
 
-def cleaned(text: str) -> str:
+def clean(text: str) -> str:
     """Return the printable characters of a text, at most 255 bytes."""
     printable = "".join(sign for sign in text if sign.isprintable())
     return printable.encode(errors="replace")[:_MAX_CLEANED].decode(errors="ignore")

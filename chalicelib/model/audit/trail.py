@@ -85,11 +85,11 @@ class Trail:
     reason: str = ""
     find_name: Callable[[], str] | None = field(default=None, compare=False)
 
-    def identified(self) -> "Trail":
+    def identify(self) -> "Trail":
         """Return the trail with the name of its actor set. Raises aws.Unavailable."""
         if self.find_name:
             return replace(self, actor=replace(self.actor, name=self.find_name()))
-        return _person.get() or _as(_user()) if self == OPERATOR else self
+        return _person.get() or _start_operation(_user()) if self == OPERATOR else self
 
 
 OPERATOR = Trail(EventActor("operator"))
@@ -98,19 +98,19 @@ _person: ContextVar[Trail | None] = ContextVar("person", default=None)
 
 
 @contextmanager
-def operated_by(name: str, reason: str = "") -> Iterator[None]:
+def operate_as(name: str, reason: str = "") -> Iterator[None]:
     """Attribute the operator's changes in this block to `name`, or if it is "", to the user of the operating system."""
-    before = _person.set(replace(_as(name or _user()), reason=details.cleaned(reason)))
+    before = _person.set(replace(_start_operation(name or _user()), reason=details.clean(reason)))
     try:
         yield
     finally:
         _person.reset(before)
 
 
-def _as(name: str) -> Trail:
+def _start_operation(name: str) -> Trail:
     """Return the trail of a new operation. The person `name` starts it as the operator on this machine."""
-    actor = EventActor("operator", name=details.cleaned(name))
-    return Trail(actor, ids.new("op"), details.cleaned(socket.gethostname()))
+    actor = EventActor("operator", name=details.clean(name))
+    return Trail(actor, ids.new("op"), details.clean(socket.gethostname()))
 
 
 def _user() -> str:
@@ -133,7 +133,7 @@ def event(
 
     `shown` becomes the event's field `details`. The event is stored for AUDIT_DAYS (400). Raises aws.Unavailable.
     """
-    by, id = by.identified(), ids.new(kinds.AUDIT_EVENTS.prefix)
+    by, id = by.identify(), ids.new(kinds.AUDIT_EVENTS.prefix)
     moment, created_at = ids.created_at(id), ids.time_of(id)
     account, _, path = item.scope.partition("#")
     account = account if path else item.id  # an event about an account is stored with the account's events
@@ -152,19 +152,19 @@ def event(
         changed=list(changed),
         details={**shown, **({"reason": by.reason} if by.reason else {})},
     )
-    acted = f"{account}#{acting(by.actor.key_id or by.actor.type, shard)}"
-    expires, indexed = kept_until(moment), f"{account}#{item.id}"
+    acted = f"{account}#{build_actor_key(by.actor.key_id or by.actor.type, shard)}"
+    expires, indexed = find_expiry(moment), f"{account}#{item.id}"
     return Item(scope, id, stored.to_record(), expires=expires, indexed=indexed, acted=acted)
 
 
 def reason() -> str:
-    """Return the operator's reason for the changes in the current `operated_by` block."""
-    return OPERATOR.identified().reason
+    """Return the operator's reason for the changes in the current `operate_as` block."""
+    return OPERATOR.identify().reason
 
 
 def operator_event(action: str, subject: str) -> Write:
     """Return the write of an event about an operator's change that concerns no account."""
-    id, by = ids.new(kinds.AUDIT_EVENTS.prefix), OPERATOR.identified()
+    id, by = ids.new(kinds.AUDIT_EVENTS.prefix), OPERATOR.identify()
     shown = Event(
         created_at=ids.time_of(id),
         action=action,
@@ -175,11 +175,11 @@ def operator_event(action: str, subject: str) -> Write:
         source_ip=by.source_ip,
         details={"reason": by.reason},
     )
-    event = Item(OF_THE_OPERATOR, id, shown.to_record(), expires=kept_until(ids.created_at(id)))
+    event = Item(OF_THE_OPERATOR, id, shown.to_record(), expires=find_expiry(ids.created_at(id)))
     return Write.put(event.to_record())
 
 
-def kept_until(moment: datetime) -> int:
+def find_expiry(moment: datetime) -> int:
     """Return the Unix second at which an audit record expires: AUDIT_DAYS after `moment`."""
     return int(moment.timestamp()) + audit_days() * _DAY
 
@@ -216,7 +216,7 @@ def let_edge_act(account: str) -> None:
     """
     if account in _with_edge:
         return
-    dynamodb.do(partitions.with_edge(account))
+    dynamodb.do(partitions.include_edge(account))
     if len(_with_edge) >= _MAX_KNOWN:
         _with_edge.clear()
     _with_edge.add(account)
@@ -230,11 +230,11 @@ def spread(event: Item) -> Item:
     partitions.spread(event.account)
     collection, actor = items.scope(event.account, kinds.AUDIT_EVENTS.path), event.body["actor"]
     scope, shard = item_keys.next_item_key(collection, event.id)
-    acted = f"{event.account}#{acting(actor['key_id'] or actor['type'], shard)}"
+    acted = f"{event.account}#{build_actor_key(actor['key_id'] or actor['type'], shard)}"
     return replace(event, scope=scope, acted=acted)
 
 
-def acting(key: str, shard: int) -> str:
+def build_actor_key(key: str, shard: int) -> str:
     """Return the key of an actor and shard in the index by actor, without the account."""
     return f"{key}#{shard}" if shard else key
 
@@ -250,42 +250,42 @@ def keep_key(account: str, owner: str, key: str, *, end: int | None) -> Write:
     `end` is the Unix second at which the key ends, or None. The list's entry expires AUDIT_DAYS later, or never.
     """
     item_key = {"scope": keys_scope(account, owner), "id": ids.strip_prefix(key)}
-    expires = {} if end is None else {"expires": kept_until(clock.at(end))}
+    expires = {} if end is None else {"expires": find_expiry(clock.at(end))}
     return Write.put({**item_key, "body": {"owner_id": owner}, "revision": 1, **expires})
 
 
 def details_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a created or removed resource as event details."""
-    return {path: _shown(value) for path, value in flat(values).items()}
+    return {path: _format_value(value) for path, value in flatten(values).items()}
 
 
 def details_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that a change modified, under "before" and "after". Return {} if there are none."""
-    old, new = flat(before), flat(after)
+    old, new = flatten(before), flatten(after)
     differing = [path for path in sorted(old.keys() | new.keys()) if old.get(path) != new.get(path)]
     if not differing:
         return {}
     sides = (("before", old), ("after", new))
-    return {name: {path: _shown(side[path]) for path in differing if path in side} for name, side in sides}
+    return {name: {path: _format_value(side[path]) for path in differing if path in side} for name, side in sides}
 
 
-def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+def list_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Return the names of the fields in which two records differ."""
     return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
 
 
-def flat(values: Mapping[str, Any], at: str = "") -> dict[str, Any]:
+def flatten(values: Mapping[str, Any], at: str = "") -> dict[str, Any]:
     """Return the values in nested mappings, by dotted path such as `a.b`. Unset values are left out."""
     flat_values: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):
-            flat_values |= flat(value, f"{at}{name}.")
+            flat_values |= flatten(value, f"{at}{name}.")
         elif value not in (None, "", b""):
             flat_values[f"{at}{name}"] = value
     return flat_values
 
 
-def _shown(value: Any) -> str | list[str]:
+def _format_value(value: Any) -> str | list[str]:
     if isinstance(value, bytes):
         return "(secret)"
     shown = [_text(each) for each in value] if isinstance(value, Sequence) and not isinstance(value, str) else value

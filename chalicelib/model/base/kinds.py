@@ -250,7 +250,7 @@ def is_internal(scope: str) -> bool:
     return scope.startswith(f"{EDGE}#")
 
 
-def of(id: str) -> Kind:
+def identify(id: str) -> Kind:
     """Return the kind of resource that an id belongs to. Raises UnknownKind."""
     prefix = id.partition("_")[0]
     if kind := _BY_PREFIX.get(prefix):
@@ -260,30 +260,30 @@ def of(id: str) -> Kind:
     raise UnknownKind(prefix)
 
 
-def of_item(item: Item) -> Kind | None:
+def identify_item(item: Item) -> Kind | None:
     """Return the kind of an item, or None for an internal record. Raises UnknownKind."""
-    return None if is_internal(item.scope) else of(item.id)
+    return None if is_internal(item.scope) else identify(item.id)
 
 
 def is_id(text: str) -> bool:
     """Return whether a text has the form of an id of any kind."""
     try:
-        return of(text).has(text)
+        return identify(text).has(text)
     except UnknownKind:
         return False
 
 
-def at(path: str) -> Kind | None:
+def find_by_path(path: str) -> Kind | None:
     """Return the kind of the resources that the API lists at `path`, or None."""
     return _BY_PATH.get(path)
 
 
-def named_by(field: str) -> tuple[Kind, ...]:
+def list_by_field(field: str) -> tuple[Kind, ...]:
     """Return the kinds that a field can refer to, for example users and bots for `owner_id`."""
     return tuple(kind for kind in TABLE if field in kind.named_by)
 
 
-def stored_type_of_module(name: str) -> type[Stored]:
+def find_module_type(name: str) -> type[Stored]:
     """Return the class that decodes a module's records, Stored for an unknown name."""
     if name in _OTHER_MODULES:
         return _type(_OTHER_MODULES[name])

@@ -22,18 +22,18 @@ class FunctionPacking:
     _to_bytes: Callable[[str], bytes]
     _to_text: Callable[[bytes], str]
 
-    def packed(self, text: str) -> bytes | str:
+    def pack(self, text: str) -> bytes | str:
         try:
             content = self._to_bytes(text)
             return content if content and self._to_text(content) == text else text
         except (ValueError, LookupError):
             return text
 
-    def text(self, packed_value: bytes | str) -> str:
+    def unpack(self, packed_value: bytes | str) -> str:
         return self._to_text(packed_value) if isinstance(packed_value, bytes) else packed_value
 
 
-def _of_line(line: str) -> bytes:
+def _pack_line(line: str) -> bytes:
     """Return the bytes of an authorized_keys line: SSH's wire form of the key or certificate, and a key's comment.
 
     A certificate's comment is its key id, which the wire form contains.
@@ -43,19 +43,19 @@ def _of_line(line: str) -> bytes:
     return content if name.endswith(_CERTIFICATE) else content + " ".join(["", *rest]).encode()
 
 
-def _line(content: bytes) -> str:
-    name = content[4 : _behind(content, 1)].decode()
+def _unpack_line(content: bytes) -> str:
+    name = content[4 : _skip_strings(content, 1)].decode()
     if name.endswith(_CERTIFICATE):
         fields = _FIELDS[name.removesuffix(_CERTIFICATE)]
         # in a certificate, the key id follows the name, a nonce, the key, the serial and the type
-        start = _behind(content, 2 + fields) + _NUMBERS
-        key_id = content[start + 4 : _behind(content, 1, start)].decode()
+        start = _skip_strings(content, 2 + fields) + _NUMBERS
+        key_id = content[start + 4 : _skip_strings(content, 1, start)].decode()
         return f"{name} {base64.b64encode(content).decode()} {key_id}"
-    end = _behind(content, 1 + _FIELDS[name])
+    end = _skip_strings(content, 1 + _FIELDS[name])
     return f"{name} {base64.b64encode(content[:end]).decode()}{content[end:].decode()}"
 
 
-def _behind(content: bytes, count: int, start: int = 0) -> int:
+def _skip_strings(content: bytes, count: int, start: int = 0) -> int:
     """Return the offset in `content` behind `count` strings that begin at `start`.
 
     In SSH's wire form, the length of a string precedes it in four bytes.
@@ -65,11 +65,11 @@ def _behind(content: bytes, count: int, start: int = 0) -> int:
     return start
 
 
-def _of_pem(text: str) -> bytes:
+def _pack_pem(text: str) -> bytes:
     return b"".join(block.decode() for block in crypto.pem.blocks(text))
 
 
-def _pem(content: bytes) -> str:
+def _unpack_pem(content: bytes) -> str:
     """Return the PEM of concatenated DER certificates."""
     pem_blocks, start = [], 0
     while start < len(content):
@@ -84,5 +84,5 @@ def _pem(content: bytes) -> str:
     return "".join(pem_blocks)
 
 
-SSH_LINE = FunctionPacking(_of_line, _line)
-CERTIFICATES = FunctionPacking(_of_pem, _pem)
+SSH_LINE = FunctionPacking(_pack_line, _unpack_line)
+CERTIFICATES = FunctionPacking(_pack_pem, _unpack_pem)

@@ -20,11 +20,11 @@ References = Mapping[str, Iterable[str]]  # ids of other resources, by the field
 class Packing(Protocol):
     """A conversion of one form of text, for example SSH keys, to shorter bytes and back."""
 
-    def packed(self, text: str) -> bytes | str:
+    def pack(self, text: str) -> bytes | str:
         """Return a text as bytes. Return the text itself if the bytes would not reproduce it."""
 
-    def text(self, packed_value: bytes | str) -> str:
-        """Return the text for a value that `packed` returned."""
+    def unpack(self, packed_value: bytes | str) -> str:
+        """Return the text for a value that `pack` returned."""
 
 
 @dataclass(frozen=True)
@@ -79,35 +79,35 @@ class Stored:
         """Return this value as a record without packed texts."""
         return dict(vars(self))
 
-    def packed(self) -> dict[str, Any]:
+    def pack(self) -> dict[str, Any]:
         """Return this value as a record. From record format 3 on, its `PACKED` fields are bytes."""
         record = self.to_record()
         if not self.PACKED or item_keys.written_format() < 3:
             return record
-        return {**record, **{name: packing.packed(record[name]) for name, packing in self.PACKED.items()}}
+        return {**record, **{name: packing.pack(record[name]) for name, packing in self.PACKED.items()}}
 
-    def over(self, record: Mapping[str, Any]) -> dict[str, Any]:
+    def merge_into(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return this value as a record. Fields of an earlier `record` that this class does not know are copied."""
         field_names = {field.name for field in fields(self)}
         unknown = {name: value for name, value in record.items() if name not in field_names}
-        return {**unknown, **{name: _over(record.get(name), value) for name, value in self._with_values().items()}}
+        return {**unknown, **{name: _merge(record.get(name), value) for name, value in self._pack_values().items()}}
 
-    def _with_values(self) -> dict[str, Any]:
-        """Return the same mapping as `packed`, but leave fields that contain other Stored values as objects."""
+    def _pack_values(self) -> dict[str, Any]:
+        """Return the same mapping as `pack`, but leave fields that contain other Stored values as objects."""
         return {
             name: getattr(self, name) if _holds_stored(getattr(self, name)) else value
-            for name, value in self.packed().items()
+            for name, value in self.pack().items()
         }
 
     @classmethod
-    def completed(cls, record: Mapping[str, Any]) -> dict[str, Any]:
+    def complete(cls, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return a record with defaults for its missing fields. `PACKED` fields stay as they are."""
-        return {**cls.of(record).over(record), **{name: record[name] for name in cls.PACKED if name in record}}
+        return {**cls.of(record).merge_into(record), **{name: record[name] for name in cls.PACKED if name in record}}
 
     @classmethod
-    def converted(cls, record: Mapping[str, Any]) -> dict[str, Any]:
+    def convert(cls, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return a record with its `PACKED` fields as the format of new records requires."""
-        packed = cls.of(record).packed() if cls.PACKED else {}
+        packed = cls.of(record).pack() if cls.PACKED else {}
         return {name: packed[name] if name in cls.PACKED else value for name, value in record.items()}
 
     def audited_fields(self) -> dict[str, Any]:
@@ -180,7 +180,7 @@ class StoredModule(Stored):
     AUDITED: ClassVar[tuple[str, ...]] = ("enabled",)
 
     @classmethod
-    def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
+    def from_request(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
         """Return the module that a request sets. Its secrets are encrypted with the encryption context `context`.
 
         Secrets that did not change keep their encrypted bytes from the earlier module `before`. Modules with secrets
@@ -227,7 +227,7 @@ class Owned(Traced):
         return {"owner_id": [self.owner_id]}
 
 
-def decoded(form: type[S], stored_items: Iterable[Item]) -> Iterator[tuple[Item, S]]:
+def decode_each(form: type[S], stored_items: Iterable[Item]) -> Iterator[tuple[Item, S]]:
     """Yield items with their stored values. Malformed items are logged and left out."""
     for item in stored_items:
         try:
@@ -258,16 +258,16 @@ def _holds_stored(value: Any) -> bool:
     )
 
 
-def _over(before: Any, value: Any) -> Any:
+def _merge(before: Any, value: Any) -> Any:
     """Return a field's value in the form of a record.
 
     Fields of the earlier record `before` that the value's class does not know are kept.
     """
     known = before if isinstance(before, Mapping) else {}
     if isinstance(value, Stored):
-        return value.over(known)
+        return value.merge_into(known)
     if _holds_stored(value):
-        return {name: _over(known.get(name), entry) for name, entry in value.items()}
+        return {name: _merge(known.get(name), entry) for name, entry in value.items()}
     return value
 
 
@@ -275,7 +275,7 @@ def body_of_change(item: Item, before: Stored, after: Stored) -> dict[str, Any]:
     """Return the body of a changed item. Fields with the same value before and after stay as they are stored."""
     if after == before:
         return item.body
-    old, packed_values, new = vars(before), after.packed(), after.over(item.body)
+    old, packed_values, new = vars(before), after.pack(), after.merge_into(item.body)
     changed = {name for name in packed_values if name not in item.body or old[name] != vars(after)[name]}
     return {**item.body, **{name: new[name] for name in changed}}
 

@@ -16,7 +16,7 @@ def are_strict() -> bool:
     return os.environ.get("STRICT_REFERENCES", "false").strip().lower() == "true"
 
 
-def recorded(account: str, named: References, *, module: str = "") -> tuple[Reference, ...]:
+def list_recorded(account: str, named: References, *, module: str = "") -> tuple[Reference, ...]:
     """Return the references to the resources in `named`. The records of these resources must store them.
 
     A resource with such a reference cannot be deleted. Without STRICT_REFERENCES, there are no references.
@@ -27,5 +27,5 @@ def recorded(account: str, named: References, *, module: str = "") -> tuple[Refe
         Reference(module, items.scope(account, kind.path), id, field)
         for field, ids in named.items()
         for id in ids
-        if (kind := kinds.of(id)) is not kinds.USERS  # a user with keys or credentials cannot be deleted anyway
+        if (kind := kinds.identify(id)) is not kinds.USERS  # a user with keys or credentials cannot be deleted anyway
     )

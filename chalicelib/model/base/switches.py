@@ -36,7 +36,7 @@ class Switchable(Created):
 def is_on(item: Item) -> bool:
     """Return whether an item is switched on. Malformed accounts, users and bots are off."""
     if _has_field(item):
-        return any(stored.active for _, stored in records.decoded(Switchable, [item]))
+        return any(stored.active for _, stored in records.decode_each(Switchable, [item]))
     return not item.unseen.get(SUSPENDED)
 
 
@@ -65,5 +65,5 @@ def remove_marker(item: Item, *names: str) -> Item:
 
 
 def _has_field(item: Item) -> bool:
-    kind = kinds.of_item(item)
+    kind = kinds.identify_item(item)
     return kind is not None and issubclass(kind.stored_type, Switchable)

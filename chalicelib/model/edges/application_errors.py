@@ -92,6 +92,6 @@ def remove(rule: SignInRule) -> None:
 
 def decode(body: Mapping[str, Mapping[str, str]]) -> dict[str, ApplicationError]:
     """Return the errors in the body of a record, by key (see `key_of`). Errors older than VALIDITY are left out."""
-    found = {route: ApplicationError(it["digest"], it["at"], it["reason"]) for route, it in body.items()}
+    errors = {route: ApplicationError(entry["digest"], entry["at"], entry["reason"]) for route, entry in body.items()}
     now = clock.now()
-    return {route: it for route, it in found.items() if clock.parse(it.at) + VALIDITY > now}
+    return {route: error for route, error in errors.items() if clock.parse(error.at) + VALIDITY > now}

@@ -60,8 +60,8 @@ def find_groups(account: str, online: Sequence[Item]) -> dict[str, str]:
     Tunnels without a group are left out. Makes one query, or none if no tunnel has labels. Raises aws.Unavailable.
     """
     labelled = [tunnel for tunnel in online if tunnel.body.get("labels")]
-    found = table.newest(items.scope(account, kinds.TUNNEL_GROUPS.path)) if labelled else []
-    groups = [(group.id, stored.labels) for group, stored in records.decoded(TunnelGroup, found)]
+    group_items = table.list_newest(items.scope(account, kinds.TUNNEL_GROUPS.path)) if labelled else []
+    groups = [(group.id, stored.labels) for group, stored in records.decode_each(TunnelGroup, group_items)]
     # For each tunnel, the entry of the oldest group comes last and replaces the entries of newer groups.
     return {
         tunnel.id: id for id, labels in groups for tunnel in labelled if online_tunnels.has_all_labels(tunnel, labels)

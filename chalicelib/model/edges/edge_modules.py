@@ -82,6 +82,6 @@ class EdgeModule(Generic[S, V]):
 def is_id(value: object) -> bool:
     """Return whether a value begins with the id prefix of a known kind of resource."""
     try:
-        return isinstance(value, str) and bool(kinds.of(value))
+        return isinstance(value, str) and bool(kinds.identify(value))
     except kinds.UnknownKind:
         return False

@@ -139,7 +139,7 @@ def announce(host: str, operator_names: Iterable[str] = (), *, lease: int) -> No
 
 def list_hosts() -> list[str]:
     """Return the ids of the live edge hosts. Raises aws.Unavailable."""
-    return [it.id for it in table.newest(HOSTS)]
+    return [host.id for host in table.list_newest(HOSTS)]
 
 
 def write_trial(account: str, edge_id: str, trial: Report) -> None:
@@ -171,14 +171,14 @@ def read_statuses(host: str) -> dict[tuple[str, str], Report]:
 
     Raises aws.Unavailable.
     """
-    every = ((item.id, _decode(item.scope, item.id, host, item.body)) for item in table.read_all(_scope(host)))
-    return {_parse_id(id): report for id, report in every if report}
+    stored_reports = ((item.id, _decode(item.scope, item.id, host, item.body)) for item in table.read_all(_scope(host)))
+    return {_parse_id(id): report for id, report in stored_reports if report}
 
 
 def list_rejected_certificates() -> frozenset[RejectedCertificate]:
     """Return the certificates that live edge hosts report as rejected. Raises aws.Unavailable."""
-    reports = (it for host in list_hosts() for it in read_statuses(host))
-    return frozenset(RejectedCertificate(*it) for it in reports if kinds.TLS_CERTIFICATES.has(it[1]))
+    keys = (key for host in list_hosts() for key in read_statuses(host))
+    return frozenset(RejectedCertificate(*key) for key in keys if kinds.TLS_CERTIFICATES.has(key[1]))
 
 
 def remove_host(host: str) -> None:
@@ -199,16 +199,16 @@ def remove_expired_hosts(*, grace: int) -> list[str]:
 
 def read_reports(account: str, edge_id: str) -> Reports:
     """Return all reports about an edge. Makes two calls to the table. Raises aws.Unavailable."""
-    hosts = table.newest(HOSTS)
-    own = [_trial_item_key(account, edge_id), application_errors.item_key(account, edge_id)]
-    item_keys = [*own, *((_scope(host.id), _id(account, edge_id)) for host in hosts)]
-    found = table.records(item_keys) if hosts else {}
-    trial, sign_in, *written = (found.get(item_key) for item_key in item_keys)
+    hosts = table.list_newest(HOSTS)
+    edge_item_keys = [_trial_item_key(account, edge_id), application_errors.item_key(account, edge_id)]
+    item_keys = [*edge_item_keys, *((_scope(host.id), _id(account, edge_id)) for host in hosts)]
+    stored_records = table.read_records(item_keys) if hosts else {}
+    trial, sign_in, *written = (stored_records.get(item_key) for item_key in item_keys)
     names = frozenset(name for host in hosts for name in host.body.get("operator_names", ()))
     statuses = {
         host.id: report
-        for host, item_key, it in zip(hosts, item_keys[len(own) :], written, strict=bool(hosts))
-        if it and (report := _decode(*item_key, host.id, it.get("body")))
+        for host, item_key, record in zip(hosts, item_keys[len(edge_item_keys) :], written, strict=bool(hosts))
+        if record and (report := _decode(*item_key, host.id, record.get("body")))
     }
     of_applications = application_errors.decode(sign_in["body"]) if sign_in else {}
     return Reports(
@@ -241,8 +241,8 @@ def _decode(scope: str, id: str, host: str, body: Any) -> Report | None:
     except MalformedRecord as malformed:
         decoding.report(scope, id, malformed)
         return None
-    parts = [it for it in (*stored.hostports, *stored.routes) if it.get("state") == "refused"]
-    refused = {it.get("hostport") or it.get("id", ""): it.get("error", "") for it in parts}
+    parts = [part for part in (*stored.hostports, *stored.routes) if part.get("state") == "refused"]
+    refused = {part.get("hostport") or part.get("id", ""): part.get("error", "") for part in parts}
     return Report(stored.revision, stored.at, host or stored.host, stored.errors or refused)
 
 

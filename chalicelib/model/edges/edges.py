@@ -41,12 +41,12 @@ class Edge(Described):
         A hostport is unique in the account. Outside TUNNEL_DOMAIN, edges of two accounts can have the same hostport.
         The live edge serves the edge of the account that has proved the domain.
         """
-        named, edge = enumerate(self.hostports), {"account": account, "id": id}
-        found = (
-            replace(base_names.listening_key(account, it), attributes=edge, field=f"hostports.{place}")
-            for place, it in named
+        numbered, edge = enumerate(self.hostports), {"account": account, "id": id}
+        hostport_keys = (
+            replace(base_names.listening_key(account, hostport), attributes=edge, field=f"hostports.{index}")
+            for index, hostport in numbered
         )
-        return (*found, *base_names.list_keys(kinds.of(id), self.hostports))
+        return (*hostport_keys, *base_names.list_keys(kinds.identify(id), self.hostports))
 
     def former_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return the unique keys in record format 2, which allows a hostport for only one account."""
@@ -104,7 +104,7 @@ def list_routes(scope: str) -> list[Item]:
 
     Raises aws.Unavailable.
     """
-    return list(table.beneath([scope]))
+    return list(table.read_children([scope]))
 
 
 def complete_routes(edge: Item, routes: Sequence[Item]) -> list[Item]:
@@ -116,27 +116,28 @@ def complete_routes(edge: Item, routes: Sequence[Item]) -> list[Item]:
     return _add_old_routes(edge, list(routes))
 
 
-def read_routes(found: Sequence[Item]) -> Iterator[list[Item]]:
+def read_routes(edge_items: Sequence[Item]) -> Iterator[list[Item]]:
     """Yield the list of routes for each edge, newest first.
 
     The edges must be HTTPS edges of one account, newest first. Routes are read while the caller iterates. One call
     to DynamoDB reads up to 1 MB of routes, often of several edges. Raises aws.Unavailable.
     """
-    scopes = [routes_scope(edge.scope, edge.id) for edge in found]
-    read = groupby(table.beneath(scopes) if scopes else (), key=lambda route: route.scope)
+    scopes = [routes_scope(edge.scope, edge.id) for edge in edge_items]
+    read = groupby(table.read_children(scopes) if scopes else (), key=lambda route: route.scope)
     scope, routes = next(read, _NO_ROUTES)
-    for edge, wanted in zip(found, scopes, strict=True):
-        while scope > wanted:  # skip the routes of edges that are not in `found`
+    for edge, edge_scope in zip(edge_items, scopes, strict=True):
+        while scope > edge_scope:  # skip the routes of edges that are not in `edge_items`
             scope, routes = next(read, _NO_ROUTES)
-        yield _add_old_routes(edge, list(routes) if scope == wanted else [])
+        yield _add_old_routes(edge, list(routes) if scope == edge_scope else [])
 
 
 def read_route_page(edge: Item, *, before: str | None, count: int) -> tuple[list[Item], bool]:
-    """Return a page of the routes of an HTTPS edge, as `table.page` does. Raises aws.Unavailable."""
-    found, has_more = table.page(routes_scope(edge.scope, edge.id), before=before, count=count)
-    oldest = found[-1].id if has_more else ""
-    if not {id for id in _referring_routes(edge) if oldest <= id < (before or "~")} - {route.id for route in found}:
-        return found, has_more
+    """Return a page of the routes of an HTTPS edge, as `table.read_page` does. Raises aws.Unavailable."""
+    page_routes, has_more = table.read_page(routes_scope(edge.scope, edge.id), before=before, count=count)
+    oldest = page_routes[-1].id if has_more else ""
+    expected = {id for id in _referring_routes(edge) if oldest <= id < (before or "~")}
+    if expected <= {route.id for route in page_routes}:
+        return page_routes, has_more
     routes = [route for route in _add_old_routes(edge, []) if route.id < (before or "~")]
     return routes[:count], len(routes) > count
 
@@ -144,8 +145,8 @@ def read_route_page(edge: Item, *, before: str | None, count: int) -> tuple[list
 def find_by_hostport(account: str, hostport: str) -> str | None:
     """Return the id of the account's edge that has a hostport, or None. Raises aws.Unavailable."""
     key = base_names.listening_key(account, hostport)
-    found = table.look_up(key.kind, key.value)
-    return str(found["id"]) if found else None
+    owner = table.look_up(key.kind, key.value)
+    return str(owner["id"]) if owner else None
 
 
 def list_hostports(name: str) -> list[str]:
@@ -167,9 +168,9 @@ def find_by_name(name: str, tunnel_domain: str) -> Item | None:
     else:
         reservation = reservations.find_proving(host, tunnel_domain)
         account = reservation.account if reservation else ""
-    found = (find_by_hostport(account, hostport) for hostport in list_hostports(name)) if account else ()
-    id = next(filter(None, found), None)
-    return table.find(items.scope(account, kinds.of(id).path), id) if id else None
+    edge_ids = (find_by_hostport(account, hostport) for hostport in list_hostports(name)) if account else ()
+    id = next(filter(None, edge_ids), None)
+    return table.find(items.scope(account, kinds.identify(id).path), id) if id else None
 
 
 def close_tunnels(account: str, hostports: Sequence[str], *, by: Trail) -> None:
@@ -177,9 +178,9 @@ def close_tunnels(account: str, hostports: Sequence[str], *, by: Trail) -> None:
     hosts = {hostport.rpartition(":")[0] for hostport in hostports}
     ports = {hostport for hostport in hostports if hostport.rpartition(":")[0] == base_names.domain()}
     for name in sorted(ports.union(filter(base_names.can_name_tunnel, hosts))):
-        found = table.look_up(base_names.KIND, name)
-        if found and found.get("account") == account:
-            tunnels.close_tunnel(account, found["id"], by=by)
+        owner = table.look_up(base_names.KIND, name)
+        if owner and owner.get("account") == account:
+            tunnels.close_tunnel(account, owner["id"], by=by)
 
 
 def delete_https_edge(change: Change, scope: str, id: str) -> bool:
@@ -190,11 +191,11 @@ def delete_https_edge(change: Change, scope: str, id: str) -> bool:
     errors of `change.check`, aws.Unavailable.
     """
 
-    def without_hostports(edge: Item) -> Item:
+    def remove_hostports(edge: Item) -> Item:
         return replace(edge, body={**edge.body, "hostports": []}, unique_keys=())
 
     try:
-        if not changes.rewrite(change, scope, id, without_hostports):
+        if not changes.rewrite(change, scope, id, remove_hostports):
             return False
     except MalformedRecord:
         pass  # the edge is malformed, so it serves no requests, and its hostports can stay until it is deleted
@@ -208,19 +209,20 @@ def delete_https_edge(change: Change, scope: str, id: str) -> bool:
     raise aws.Unavailable("TransactionConflict")
 
 
-def _add_old_routes(edge: Item, found: list[Item]) -> list[Item]:
+def _add_old_routes(edge: Item, current_routes: list[Item]) -> list[Item]:
     """Return the routes of an edge, including routes in record format 2.
 
     Reads the partition of format 2 only if a route that the edge names is missing. Raises aws.Unavailable.
     """
-    missing = _referring_routes(edge) - {route.id for route in found}
+    missing = _referring_routes(edge) - {route.id for route in current_routes}
     if not missing:
-        return found
+        return current_routes
     scope = routes_scope(edge.scope, edge.id)
-    former = table.in_format_2(scope)
+    former = table.read_format_2(scope)
     if missing - {route.id for route in former}:
-        found = list(table.beneath([scope]))  # a migration can have moved routes to this partition since the first read
-    routes = {route.id: route for route in (*former, *found)}
+        # a migration can have moved routes to this partition since the first read
+        current_routes = list(table.read_children([scope]))
+    routes = {route.id: route for route in (*former, *current_routes)}
     return sorted(routes.values(), key=lambda route: route.id, reverse=True)
 
 

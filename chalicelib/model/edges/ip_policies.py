@@ -100,15 +100,15 @@ def parse_cidr(text: str) -> Network:
 
 def _read_rules(policy: Item) -> Rules:
     """Return the rules in the record of a policy. Raises MalformedRecord."""
-    found: dict[str, list[Network]] = {ALLOW: [], DENY: []}
+    networks_by_action: dict[str, list[Network]] = {ALLOW: [], DENY: []}
     copies = policy.unseen.get(_RULES, {})
     try:
         for copy in copies.values():
             action, _, cidr = copy.partition(" ")
-            found[action].append(parse_cidr(cidr))
+            networks_by_action[action].append(parse_cidr(cidr))
     except (AttributeError, KeyError, ValueError):
         raise MalformedRecord(IpPolicy.__name__, _RULES, "is malformed") from None
-    return Rules(*(tuple(sorted(set(it), key=_sort_key)) for it in found.values()))
+    return Rules(*(tuple(sorted(set(networks), key=_sort_key)) for networks in networks_by_action.values()))
 
 
 def find_refusals(module: IpRestrictionModule | None, policies: Mapping[str, Rules | None]) -> tuple[Condition, ...]:
@@ -119,33 +119,33 @@ def find_refusals(module: IpRestrictionModule | None, policies: Mapping[str, Rul
     """
     if module is None:
         return ()
-    found = [policies[id] for id in module.ip_policy_ids if id in policies]
-    known = [it for it in found if it]
-    if len(known) < len(found):
+    existing_rules = [policies[id] for id in module.ip_policy_ids if id in policies]
+    readable_rules = [rules for rules in existing_rules if rules]
+    if len(readable_rules) < len(existing_rules):
         return REFUSE_ALL
-    allowed = ClientIn(tuple(network for it in known for network in it.allow))
-    denied = ClientIn(tuple(network for it in known for network in it.deny))
+    allowed = ClientIn(tuple(network for rules in readable_rules for network in rules.allow))
+    denied = ClientIn(tuple(network for rules in readable_rules for network in rules.deny))
     return (AnyOf((Not(allowed), denied)),)
 
 
 def has_too_many(refusals: Iterable[tuple[Condition, ...]]) -> bool:
     """Return whether the conditions of an edge have more than MAX_NETWORKS networks. Equal conditions count once."""
-    return sum(count_networks(it) for conditions in set(refusals) for it in conditions) > MAX_NETWORKS
+    return sum(count_networks(condition) for conditions in set(refusals) for condition in conditions) > MAX_NETWORKS
 
 
 def describe_problems(module: IpRestrictionModule | None, policies: Mapping[str, Rules | None]) -> str:
     """Return sentences about the module's policies that do not exist or are malformed, "" if there are none."""
     ids = module.ip_policy_ids if module else []
-    gone = [_GONE.format(id) for id in ids if id not in policies]
-    return " ".join([*gone, *(_MALFORMED.format(id) for id in ids if policies.get(id, _NO_RULES) is None)])
+    sentences = [_GONE.format(id) for id in ids if id not in policies]
+    return " ".join([*sentences, *(_MALFORMED.format(id) for id in ids if policies.get(id, _NO_RULES) is None)])
 
 
 def find_missing(account: str, ids: Sequence[str]) -> list[str]:
     """Return the ids for which the account has no IP policy. Raises aws.Unavailable."""
     scope = items.scope(account, kinds.IP_POLICIES.path)
-    found = table.records((scope, id) for id in ids)
-    known = [item for record in found.values() if (item := items.live_item(record)) and item.body]
-    return sorted({*ids} - {it.id for it in known})
+    policy_records = table.read_records((scope, id) for id in ids)
+    known = [item for record in policy_records.values() if (item := items.decode_live(record)) and item.body]
+    return sorted({*ids} - {policy.id for policy in known})
 
 
 def find_policy(account: str, id: str) -> Item | None:
@@ -183,7 +183,7 @@ def change_rule(change: Change, rule: Item, after: Item) -> Item | None:
     changed = change.rewrite(rule, lambda _: after)
     policy = find_policy(rule.account, IpPolicyRule.of(after.body).ip_policy_id)
     if changed.steps[0].writes and policy and rule.id in _copies(policy):
-        changed = changed.also(*put_copy(policy, after))
+        changed = changed.add(*put_copy(policy, after))
     return changed.commit()
 
 
@@ -199,11 +199,11 @@ def remove_rule(change: Change, scope: str, id: str) -> bool:
             return False
         named = rule.body.get("ip_policy_id")
         policy = find_policy(rule.account, named) if named else None
-        left = {name: it for name, it in _copies(policy).items() if name != id}
-        change.remove(rule).also(*(_replace_copies(policy, left) if policy else [])).commit()
+        remaining_copies = {name: copy for name, copy in _copies(policy).items() if name != id}
+        change.remove(rule).add(*(_replace_copies(policy, remaining_copies) if policy else [])).commit()
         return True
 
-    return writes.retried(attempt)
+    return writes.retry(attempt)
 
 
 def remove_policy(change: Change, scope: str, id: str) -> bool:
@@ -225,7 +225,7 @@ def remove_policy(change: Change, scope: str, id: str) -> bool:
     def attempt() -> bool:
         copies = _copies(table.find(scope, id))
         # the copy of a rule begins with the action, so copies of allow rules come first
-        for rule in sorted(copies.keys() - removed, key=lambda it: copies[it]):
+        for rule in sorted(copies.keys() - removed, key=lambda rule: copies[rule]):
             remove_rule(Change(change.by), rules, rule)
             removed.add(rule)
         emptied = table.find(scope, id)
@@ -235,7 +235,7 @@ def remove_policy(change: Change, scope: str, id: str) -> bool:
             Change(change.by).remove(emptied).commit()
         return True
 
-    return writes.retried(attempt)
+    return writes.retry(attempt)
 
 
 def _copy(rule: IpPolicyRule) -> str:
@@ -243,14 +243,14 @@ def _copy(rule: IpPolicyRule) -> str:
 
 
 def _copies(policy: Item | None) -> Mapping[str, str]:
-    found = policy.unseen.get(_RULES) if policy else None
-    return found if isinstance(found, dict) else {}
+    copies = policy.unseen.get(_RULES) if policy else None
+    return copies if isinstance(copies, dict) else {}
 
 
 def _replace_copies(policy: Item, copies: Mapping[str, str]) -> list[Write]:
     if copies == _copies(policy):
         return []
-    after = replace(policy, unseen={**policy.unseen, _RULES: dict(copies)}, revision=items.following(policy))
+    after = replace(policy, unseen={**policy.unseen, _RULES: dict(copies)}, revision=items.choose_revision(policy))
     return writes.rewrite(policy, after)
 
 

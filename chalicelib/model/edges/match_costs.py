@@ -45,11 +45,11 @@ def program_size(pattern: str) -> int:
 def matching_cost(pattern: str) -> int:
     """Return the worst cost of a pattern, in instructions per byte. Raises Uncompilable."""
     program = program_size(pattern)
-    found = re.fullmatch(_SIMPLE, pattern.encode().decode("latin-1"))
-    if not found:
+    match = re.fullmatch(_SIMPLE, pattern.encode().decode("latin-1"))
+    if not match:
         return program
-    flag, text = found[1] or "", found[2]
-    return min(program, sum(_sequence_cost(it[1], flag) for it in re.finditer(_ALTERNATIVE, text)))
+    flag, text = match[1] or "", match[2]
+    return min(program, sum(_sequence_cost(alternative[1], flag) for alternative in re.finditer(_ALTERNATIVE, text)))
 
 
 def _sequence_cost(text: str, flag: str) -> int:
@@ -85,8 +85,8 @@ def _matching_bytes(token: str, flag: str) -> int:
     """Return the bytes that a literal or class matches, as a bit set."""
     import re2
 
-    one = re2.compile(f"{flag}(?s:{token})".encode("latin-1"), _options())
-    return sum(1 << value for value in range(256) if one.fullmatch(bytes([value])))
+    expression = re2.compile(f"{flag}(?s:{token})".encode("latin-1"), _options())
+    return sum(1 << value for value in range(256) if expression.fullmatch(bytes([value])))
 
 
 @cache

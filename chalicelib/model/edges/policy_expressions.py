@@ -124,26 +124,26 @@ class _Parser:
         self._tokens, self._position = tokens, 0
 
     def parse(self) -> Condition:
-        found = self._parse_any()
+        condition = self._parse_any()
         if self._token.kind != "end":
             raise self._error("||, && or the end")
-        return found
+        return condition
 
     @property
     def _token(self) -> Token:
         return self._tokens[self._position]
 
     def _parse_any(self) -> Condition:
-        found = [self._parse_all()]
+        conditions = [self._parse_all()]
         while self._take("||"):
-            found.append(self._parse_all())
-        return found[0] if len(found) == 1 else AnyOf(tuple(found))
+            conditions.append(self._parse_all())
+        return conditions[0] if len(conditions) == 1 else AnyOf(tuple(conditions))
 
     def _parse_all(self) -> Condition:
-        found = [self._parse_operand()]
+        conditions = [self._parse_operand()]
         while self._take("&&"):
-            found.append(self._parse_operand())
-        return found[0] if len(found) == 1 else AllOf(tuple(found))
+            conditions.append(self._parse_operand())
+        return conditions[0] if len(conditions) == 1 else AllOf(tuple(conditions))
 
     def _parse_operand(self) -> Condition:
         """Parse a comparison or a boolean. A negation before a comparison is an error."""
@@ -155,14 +155,14 @@ class _Parser:
         negations = 0
         while self._take("!"):
             negations += 1
-        found = self._parse_truth()
-        return Not(found) if negations % 2 else found
+        condition = self._parse_truth()
+        return Not(condition) if negations % 2 else condition
 
     def _parse_truth(self) -> Condition:
         if self._take("("):
-            found = self._parse_any()
+            condition = self._parse_any()
             self._expect(")")
-            return found
+            return condition
         token = self._token
         if token.kind != "name" or token.text in _COMPARISONS:
             raise self._error("a condition")
@@ -208,10 +208,10 @@ class _Parser:
         self._expect("[")
         if self._take("]"):
             return []
-        found = [read(self)]
+        values = [read(self)]
         while self._expect(",", "]") == ",":
-            found.append(read(self))
-        return found
+            values.append(read(self))
+        return values
 
     def read_address(self) -> Network:
         return parse_address(self._read_string())

@@ -37,7 +37,7 @@ def tokenize(text: str) -> list[Token]:
     Raises UnsupportedPolicy, also if the expression exceeds a limit.
     """
     tokens = [*_read_tokens(text), Token("end", "", len(text))]
-    if sum(it.text in _OPERATORS for it in tokens if it.kind == "sign") > MAX_OPERATORS:
+    if sum(token.text in _OPERATORS for token in tokens if token.kind == "sign") > MAX_OPERATORS:
         raise UnsupportedPolicy(f"has more than {MAX_OPERATORS} operators.")
     if _measure_depth(tokens) > MAX_DEPTH:
         raise UnsupportedPolicy(f"is more than {MAX_DEPTH} levels deep.")
@@ -79,13 +79,13 @@ def _read_tokens(text: str) -> Iterator[Token]:
     # The pattern is compiled here and not at import, because few processes parse policies.
     start, pattern = 0, re.compile(_WORD, re.VERBOSE | re.ASCII)
     while start < len(text):
-        found = pattern.match(text, start)
-        if found is None:
+        match = pattern.match(text, start)
+        if match is None:
             word = re.split(r"\s", text[start : start + _SHOWN])[0]
             raise UnsupportedPolicy(f"{quote(word)} at character {start} is not supported by this version.")
-        if found.lastgroup != "blank":
-            yield Token(found.lastgroup, found[0], start)  # type: ignore[arg-type]  # the groups are its kinds
-        start = found.end()
+        if match.lastgroup != "blank":
+            yield Token(match.lastgroup, match[0], start)  # type: ignore[arg-type]  # the groups are its kinds
+        start = match.end()
 
 
 def _measure_depth(tokens: Sequence[Token]) -> int:
@@ -106,13 +106,13 @@ def _measure_depth(tokens: Sequence[Token]) -> int:
     return deepest
 
 
-def _unescape(found: re.Match[str]) -> str:
-    *hexadecimal, octal, other = found.groups()
+def _unescape(match: re.Match[str]) -> str:
+    *hexadecimal, octal, other = match.groups()
     if other:
         character = _ESCAPED.get(other, "")
     else:
         code = int(octal, 8) if octal else int("".join(filter(None, hexadecimal)), 16)
         character = chr(code) if code < 0xD800 or 0xE000 <= code <= 0x10FFFF else ""
     if not character:
-        raise UnsupportedPolicy(f"{quote(found[0])} is not an escape sequence.")
+        raise UnsupportedPolicy(f"{quote(match[0])} is not an escape sequence.")
     return character

@@ -66,7 +66,7 @@ class ServedEdge:
 
     @property
     def kind(self) -> Kind:
-        return kinds.of(self.id)
+        return kinds.identify(self.id)
 
     @cached_property
     def hosts(self) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ class ServedEdge:
         names = tuple(dict.fromkeys(self.hostports))
         if self.kind is kinds.TCP_EDGES:
             return names
-        return tuple(it.removesuffix(_HTTPS_PORT) for it in names if it.endswith(_HTTPS_PORT))
+        return tuple(hostport.removesuffix(_HTTPS_PORT) for hostport in names if hostport.endswith(_HTTPS_PORT))
 
     @cached_property
     def is_stream(self) -> bool:
@@ -85,7 +85,9 @@ class ServedEdge:
     def named(self) -> frozenset[str]:
         """Return the ids of all backends, authorities and IP policies that the edge's modules and routes name."""
         return frozenset(
-            id for modules in (self.modules, *(it.modules for it in self.routes)) for id in _referenced_ids(modules)
+            id
+            for modules in (self.modules, *(route.modules for route in self.routes))
+            for id in _referenced_ids(modules)
         )
 
 
@@ -118,13 +120,13 @@ def decode_edge(item: Item, routes: Iterable[Item] = ()) -> ServedEdge:
     try:
         stored = records.decode(HttpsEdge, item)
         _require(bool(item.body) and all(map(_is_hostport, stored.hostports)), "hostports")
-        made = tuple(_decode_route(route) for route in routes if route.body or not route.modules)
-        modules = Modules.of(item.modules, kinds.of(item.id))
+        served_routes = tuple(_decode_route(route) for route in routes if route.body or not route.modules)
+        modules = Modules.of(item.modules, kinds.identify(item.id))
     except MalformedRecord:
         hostports = tuple(filter(_is_hostport, listed_edges.hostports_from_keys(item)))
         return ServedEdge(item.account, item.id, item.revision, hostports, error=UNREADABLE)
     hostports, keep_headers = tuple(stored.hostports), tuple(stored.keep_headers)
-    edge = ServedEdge(item.account, item.id, item.revision, hostports, stored.terminate_at, modules, made)
+    edge = ServedEdge(item.account, item.id, item.revision, hostports, stored.terminate_at, modules, served_routes)
     return replace(edge, keep_headers=keep_headers)
 
 
@@ -141,21 +143,21 @@ def port_of(name: str) -> str:
 def decode_part(item: Item) -> ServedPart:
     """Return the backend, authority or IP policy that an item stores."""
     try:
-        return _PART_DECODERS.get(kinds.of(item.id), _decode_backend)(item)
+        return _PART_DECODERS.get(kinds.identify(item.id), _decode_backend)(item)
     except MalformedRecord:
         return empty_part(item.account, item.id)
 
 
 def empty_part(account: str, id: str) -> ServedPart:
     """Return a backend, authority or IP policy without a value. Its record is malformed."""
-    if kinds.of(id) is kinds.IP_POLICIES:
+    if kinds.identify(id) is kinds.IP_POLICIES:
         return ServedPolicy(account, id, None)
-    is_ca = kinds.of(id) is kinds.CERTIFICATE_AUTHORITIES
+    is_ca = kinds.identify(id) is kinds.CERTIFICATE_AUTHORITIES
     return ServedAuthority(account, id, "") if is_ca else ServedBackend(account, id, None)
 
 
 def _decode_backend(item: Item) -> ServedBackend:
-    value = records.decode(_BACKENDS[kinds.of(item.id)], item)
+    value = records.decode(_BACKENDS[kinds.identify(item.id)], item)
     _require(bool(item.body), "body")
     if isinstance(value, Weighted):
         _require(all(map(is_id, value.backends)), "backends")
@@ -180,10 +182,10 @@ def _decode_route(item: Item) -> ServedRoute:
 
 def list_parts_of(routes: Iterable[Item]) -> list[str]:
     """Return the ids of the backends and IP policies that the modules of routes name."""
-    every = (
+    id_groups = (
         _referenced_ids(Modules.of(route.modules, kinds.HTTPS_EDGE_ROUTES)) for route in routes if not route.malformed
     )
-    return list(dict.fromkeys(id for ids in every for id in ids))
+    return list(dict.fromkeys(id for ids in id_groups for id in ids))
 
 
 def _referenced_ids(modules: Modules) -> Iterator[str]:

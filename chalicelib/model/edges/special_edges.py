@@ -47,14 +47,14 @@ def list_route(before: Item | None, after: Item | None) -> list[Write]:
     if edge and _requires_sign_in(after):
         hostports = tuple(listed_edges.hostports(edge))
         return [special_names.change(SpecialEntry(owner, hostports))] if hostports else []
-    others = (it for it in table.beneath([route.scope]) if it.id != route.id)
-    stays = edge and (_special_hostports(edge) or any(map(_requires_sign_in, others)))
+    other_routes = (other_route for other_route in table.read_children([route.scope]) if other_route.id != route.id)
+    stays = edge and (_special_hostports(edge) or any(map(_requires_sign_in, other_routes)))
     return [] if stays else [special_names.remove(owner)]
 
 
 def owner_of(route: Item) -> SpecialOwner:
     """Return the account and id of a route's edge. They identify its entry in the list of special names."""
-    return SpecialOwner(route.account, (items.above(route.scope) or ("", ""))[1])
+    return SpecialOwner(route.account, (items.find_parent(route.scope) or ("", ""))[1])
 
 
 def _follow_hostports(before: Item | None, after: Item | None) -> list[Write]:
@@ -77,7 +77,7 @@ def _hostports_of_routes(edge: Item) -> tuple[str, ...]:
     """Return all hostports of an edge if one of its routes has OAuth, otherwise none."""
     if edge.path != kinds.HTTPS_EDGES.path:
         return ()
-    routes = table.beneath([f"{edge.scope}/{edge.id}/routes"])
+    routes = table.read_children([f"{edge.scope}/{edge.id}/routes"])
     return tuple(listed_edges.hostports(edge)) if any(map(_requires_sign_in, routes)) else ()
 
 
@@ -100,7 +100,8 @@ def _list_enabled(item: Item) -> dict[str, Any]:
     Malformed modules, even null, are among them, because they close the item to all visitors.
     """
     modules = item.modules.items()
-    return {name: it for name, it in modules if not (isinstance(it, Mapping) and it.get("enabled") is False)}
+    disabled = {name for name, module in modules if isinstance(module, Mapping) and module.get("enabled") is False}
+    return {name: module for name, module in modules if name not in disabled}
 
 
 def _has_default_version(termination: object) -> bool:

@@ -26,17 +26,17 @@ def parse(document: str) -> Condition:
     rules = _read_rules(document)
     if len(rules) > MAX_RULES:
         raise UnsupportedPolicy(f"inbound: has more than {MAX_RULES} rules.")
-    tokens = {place: _tokenize(place, text) for place, text in _list_expressions(rules)}
+    tokens = {location: _tokenize(location, text) for location, text in _list_expressions(rules)}
     count = sum(map(policy_tokens.count_addresses, tokens.values())) + sum(map(_count_networks, rules))
     if count > MAX_ADDRESSES:
         raise UnsupportedPolicy(f"inbound: has more than {MAX_ADDRESSES} addresses and networks.")
     conditions: dict[str, list[Condition]] = {f"inbound[{number}]": [] for number in range(len(rules))}
-    for place, found in tokens.items():
-        with _at(place):
-            conditions[place.partition(".")[0]].append(policy_expressions.parse(found))
-    for rule, (place, applies) in zip(rules, conditions.items(), strict=True):
-        applies.append(AnyOf(tuple(_parse_actions(place, rule["actions"]))))
-    return AnyOf(tuple(AllOf(tuple(it)) for it in conditions.values()))
+    for location, expression in tokens.items():
+        with _locate_errors(location):
+            conditions[location.partition(".")[0]].append(policy_expressions.parse(expression))
+    for rule, (location, applies) in zip(rules, conditions.items(), strict=True):
+        applies.append(AnyOf(tuple(_parse_actions(location, rule["actions"]))))
+    return AnyOf(tuple(AllOf(tuple(rule_conditions)) for rule_conditions in conditions.values()))
 
 
 @lru_cache(256)
@@ -76,22 +76,22 @@ def _read_json(text: str) -> Any:
 
 
 def _make_object(pairs: Sequence[tuple[str, Any]]) -> _Object:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         names = [name for name, _ in pairs]
         repeated = next(name for name in names if names.count(name) > 1)
         raise UnsupportedPolicy(f"value: must not have the key {_name(repeated)} twice in one object.")
-    return found
+    return members
 
 
-def _check_rule(place: str, rule: Any) -> None:
-    _require(isinstance(rule, dict), place, "must be an object.")
-    _require_known(place, rule, ("name", "expressions", "actions"))
-    _require(isinstance(rule.get("name", ""), str), f"{place}.name", "must be a string.")
-    _require(_is_texts(rule.get("expressions", [])), f"{place}.expressions", "must be an array of strings.")
+def _check_rule(location: str, rule: Any) -> None:
+    _require(isinstance(rule, dict), location, "must be an object.")
+    _require_known(location, rule, ("name", "expressions", "actions"))
+    _require(isinstance(rule.get("name", ""), str), f"{location}.name", "must be a string.")
+    _require(_is_texts(rule.get("expressions", [])), f"{location}.expressions", "must be an array of strings.")
     actions = rule.get("actions")
     _require(
-        isinstance(actions, list) and actions != [], f"{place}.actions", "must be an array of at least one action."
+        isinstance(actions, list) and actions != [], f"{location}.actions", "must be an array of at least one action."
     )
 
 
@@ -102,80 +102,83 @@ def _list_expressions(rules: Sequence[_Object]) -> Iterator[tuple[str, str]]:
             yield f"inbound[{number}].expressions[{index}]", text
 
 
-def _tokenize(place: str, text: str) -> list[policy_tokens.Token]:
-    with _at(place):
+def _tokenize(location: str, text: str) -> list[policy_tokens.Token]:
+    with _locate_errors(location):
         return policy_tokens.tokenize(text)
 
 
 def _count_networks(rule: _Object) -> int:
     """Return the number of networks in a rule's actions. Malformed networks count too."""
     configs = [action.get("config") for action in rule["actions"] if isinstance(action, dict)]
-    every = [it for config in configs if isinstance(config, dict) for it in (config.get("allow"), config.get("deny"))]
-    return sum(len(it) for it in every if isinstance(it, list))
+    objects = [config for config in configs if isinstance(config, dict)]
+    network_lists = [config.get(name) for config in objects for name in ("allow", "deny")]
+    return sum(len(networks) for networks in network_lists if isinstance(networks, list))
 
 
 def _parse_actions(rule: str, actions: Sequence[Any]) -> Iterator[Condition]:
     """Yield the condition under which each action closes a connection."""
     for number, action in enumerate(actions):
-        place = f"{rule}.actions[{number}]"
-        _require(isinstance(action, dict), place, "must be an object.")
-        _require_known(place, action, ("type", "config"))
+        location = f"{rule}.actions[{number}]"
+        _require(isinstance(action, dict), location, "must be an object.")
+        _require_known(location, action, ("type", "config"))
         kind = action.get("type")
-        _require(isinstance(kind, str), f"{place}.type", "must be a string.")
+        _require(isinstance(kind, str), f"{location}.type", "must be a string.")
         parse_config = _ACTIONS.get(kind)
         if parse_config is None:
-            raise UnsupportedPolicy(f"{place}: {_name(kind)} is not supported by this version.")
-        yield parse_config(f"{place}.config", action.get("config"))
+            raise UnsupportedPolicy(f"{location}: {_name(kind)} is not supported by this version.")
+        yield parse_config(f"{location}.config", action.get("config"))
 
 
-def _parse_deny(place: str, config: Any) -> Condition:
-    _require(config is None or config == {}, place, "must be empty, since deny has no settings.")
+def _parse_deny(location: str, config: Any) -> Condition:
+    _require(config is None or config == {}, location, "must be empty, since deny has no settings.")
     return Constant(True)
 
 
-def _parse_restrict_ips(place: str, config: Any) -> Condition:
-    _require(isinstance(config, dict), place, "must be an object with the array allow.")
-    _require_known(place, config, ("allow", "deny", "enforce"))
+def _parse_restrict_ips(location: str, config: Any) -> Condition:
+    _require(isinstance(config, dict), location, "must be an object with the array allow.")
+    _require_known(location, config, ("allow", "deny", "enforce"))
     allow, deny, enforce = config.get("allow"), config.get("deny", []), config.get("enforce", True)
-    _require(_is_texts(allow) and allow != [], f"{place}.allow", "must be an array of at least one address or network.")
-    _require(_is_texts(deny), f"{place}.deny", "must be an array of addresses and networks.")
-    _require(isinstance(enforce, bool), f"{place}.enforce", "must be true or false.")
-    admitted, refused = _parse_networks(f"{place}.allow", allow), _parse_networks(f"{place}.deny", deny)
+    _require(
+        _is_texts(allow) and allow != [], f"{location}.allow", "must be an array of at least one address or network."
+    )
+    _require(_is_texts(deny), f"{location}.deny", "must be an array of addresses and networks.")
+    _require(isinstance(enforce, bool), f"{location}.enforce", "must be true or false.")
+    admitted, refused = _parse_networks(f"{location}.allow", allow), _parse_networks(f"{location}.deny", deny)
     return Not(AllOf((admitted, Not(refused)))) if enforce else Constant(False)
 
 
 _ACTIONS: Mapping[str, Callable[[str, Any], Condition]] = {"deny": _parse_deny, "restrict-ips": _parse_restrict_ips}
 
 
-def _parse_networks(place: str, texts: Sequence[str]) -> ClientIn:
+def _parse_networks(location: str, texts: Sequence[str]) -> ClientIn:
     networks = []
     for number, text in enumerate(texts):
-        with _at(f"{place}[{number}]"):
+        with _locate_errors(f"{location}[{number}]"):
             networks.append(policy_expressions.parse_network(text))
     return ClientIn(tuple(networks))
 
 
 @contextmanager
-def _at(place: str) -> Iterator[None]:
+def _locate_errors(location: str) -> Iterator[None]:
     """Add a position in the document to the messages of errors in this block."""
     try:
         yield
     except UnsupportedPolicy as error:
-        raise UnsupportedPolicy(f"{place}: {error}") from None
+        raise UnsupportedPolicy(f"{location}: {error}") from None
 
 
-def _require(is_met: bool, place: str, problem: str) -> None:
+def _require(is_met: bool, location: str, problem: str) -> None:
     if not is_met:
-        raise UnsupportedPolicy(f"{place}: {problem}")
+        raise UnsupportedPolicy(f"{location}: {problem}")
 
 
-def _require_known(place: str, found: _Object, known: Sequence[str]) -> None:
-    for name in found:
-        _require(name in known, place, f"{_name(name)} is not supported by this version.")
+def _require_known(location: str, members: _Object, known: Sequence[str]) -> None:
+    for name in members:
+        _require(name in known, location, f"{_name(name)} is not supported by this version.")
 
 
 def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(it, str) for it in value)
+    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
 
 
 def _name(text: str) -> str:

@@ -27,11 +27,12 @@ def build_expressions(patterns: Sequence[str]) -> list[str]:
     All plain words share one expression, which RE2 compiles to a tree. The other patterns share a second one. Patterns
     with named groups get separate expressions, because an expression cannot contain a group's name twice.
     """
-    words, others = _split_words(patterns)
-    named = [it for it in others if "(?P<" in it or "(?<" in it]
-    shared = [it for it in others if it not in named]
-    alternatives = [_join_words(words), [_close_quote(it) for it in shared], *([_close_quote(it)] for it in named)]
-    return [rf"\C*(?:{'|'.join(f'(?:{it})' for it in some)})\C*" for some in alternatives if some]
+    words, other_patterns = _split_words(patterns)
+    named = [pattern for pattern in other_patterns if "(?P<" in pattern or "(?<" in pattern]
+    shared = [pattern for pattern in other_patterns if pattern not in named]
+    groups = [_join_words(words), [_close_quote(pattern) for pattern in shared]]
+    groups += [[_close_quote(pattern)] for pattern in named]
+    return [rf"\C*(?:{'|'.join(f'(?:{pattern})' for pattern in group)})\C*" for group in groups if group]
 
 
 def matching_cost(rules: UserAgentModule) -> int:
@@ -41,31 +42,31 @@ def matching_cost(rules: UserAgentModule) -> int:
 
 @lru_cache(4096)
 def _cost(patterns: tuple[str, ...]) -> int:
-    words, others = _split_words(patterns)
-    every = build_expressions(patterns)
-    programs = sum(match_costs.program_size(it) for it in every[any(words.values()) :])
+    words, other_patterns = _split_words(patterns)
+    expressions = build_expressions(patterns)
+    programs = sum(match_costs.program_size(expression) for expression in expressions[any(words.values()) :])
     # The cost of plain words: for each byte, RE2 runs one instruction for each different first letter of the words, and
     # one for each partial match. There are at most as many partial matches as the longest word has letters.
     trees = sum(len({word[0] for word in tree}) + max(map(len, tree)) for tree in words.values() if tree)
-    return _STEP * len(every) + trees + min(programs, sum(map(match_costs.matching_cost, others)))
+    return _STEP * len(expressions) + trees + min(programs, sum(map(match_costs.matching_cost, other_patterns)))
 
 
 def _split_words(patterns: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
     """Return the plain words by their flag ("i" to ignore case, or ""), and the patterns that are not plain words."""
     words: dict[str, set[str]] = {"": set(), "i": set()}
-    others = []
+    other_patterns = []
     for pattern in patterns:
-        found = re.fullmatch(_WORDS, pattern)
-        alternatives = re.findall(_WORD, found["within"] or found["plain"]) if found else []
+        match = re.fullmatch(_WORDS, pattern)
+        alternatives = re.findall(_WORD, match["within"] or match["plain"]) if match else []
         if alternatives and max(map(len, alternatives)) <= _MAX_WORD:
-            words["i" if found and found["flag"] else ""].update(re.sub(r"\\(.)", r"\1", it) for it in alternatives)
+            words["i" if match and match["flag"] else ""].update(re.sub(r"\\(.)", r"\1", word) for word in alternatives)
         else:
-            others.append(pattern)
-    return {flag: sorted(it) for flag, it in words.items()}, others
+            other_patterns.append(pattern)
+    return {flag: sorted(group) for flag, group in words.items()}, other_patterns
 
 
 def _join_words(words: dict[str, list[str]]) -> list[str]:
-    return [f"(?{flag}:{'|'.join(map(re.escape, found))})" for flag, found in words.items() if found]
+    return [f"(?{flag}:{'|'.join(map(re.escape, group))})" for flag, group in words.items() if group]
 
 
 def _close_quote(pattern: str) -> str:

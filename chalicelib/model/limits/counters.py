@@ -75,7 +75,7 @@ class Counter:
             self.share = self.share if self.is_due else min(1.0, self.share * 2)
         self.count += use.cost
 
-    def standing(self, use: Use) -> Standing:
+    def estimate(self, use: Use) -> Standing:
         """Estimate how much of the limit remains for all processes together, from this process's share."""
         rate, lacking = use.rate.per_second * self.share, self._cost(use) - self.level
         remaining = min(use.rate.burst, int(self.level / self.share))
@@ -135,7 +135,7 @@ class Counters:
             if is_admitted:
                 for counter, use in pairs:
                     counter.take(use)
-            standings = [counter.standing(use) for counter, use in pairs]
+            standings = [counter.estimate(use) for counter, use in pairs]
             is_late = now % SECONDS >= SECONDS / 2
             due = [pair for pair in pairs if pair[0].is_due and (is_late or not is_admitted)]
             for counter, _ in due:
@@ -149,7 +149,7 @@ class Counters:
         """Return the remaining amount of a limit, without taking any of it."""
         without_cost = use._replace(cost=0)
         with self._lock:
-            return self._find(without_cost, now).standing(without_cost)
+            return self._find(without_cost, now).estimate(without_cost)
 
     def forget(self) -> None:
         """Remove all counters, so that each limit is fully available again."""

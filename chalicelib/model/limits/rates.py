@@ -30,7 +30,7 @@ class Rate(NamedTuple):
     burst: int
 
 
-def of_account(limits: Mapping[str, int]) -> Rate | None:
+def find_account_rate(limits: Mapping[str, int]) -> Rate | None:
     """Return the rate of the requests of an account. Return None if it has no limit.
 
     `limits` are the limits that the operator has set for the account. For a missing limit, the deployment's default
@@ -38,33 +38,33 @@ def of_account(limits: Mapping[str, int]) -> Rate | None:
     """
     if REQUESTS in limits:
         return _rate(limits[REQUESTS], limits.get(BURST, 0))
-    default = _default(REQUESTS)
-    return _rate(default, limits.get(BURST) or _default(BURST)) if default else None
+    default = _read_default(REQUESTS)
+    return _rate(default, limits.get(BURST) or _read_default(BURST)) if default else None
 
 
-def of_certificates(limits: Mapping[str, int]) -> Rate | None:
+def find_certificate_rate(limits: Mapping[str, int]) -> Rate | None:
     """Return the rate of the certificates that an account signs. Return None without a limit."""
-    return _of(limits, CERTIFICATES)
+    return _choose_rate(limits, CERTIFICATES)
 
 
-def of_events(limits: Mapping[str, int]) -> Rate | None:
+def find_event_rate(limits: Mapping[str, int]) -> Rate | None:
     """Return the rate of the audit events that an account reads. Return None without a limit."""
-    return _of(limits, EVENTS)
+    return _choose_rate(limits, EVENTS)
 
 
-def of_key(limits: Mapping[str, int]) -> Rate | None:
+def find_key_rate(limits: Mapping[str, int]) -> Rate | None:
     """Return the rate of an API key, or None without a limit."""
     return _rate(limits.get(REQUESTS, 0), limits.get(BURST, 0))
 
 
-def of_address() -> Rate | None:
+def find_address_rate() -> Rate | None:
     """Return the rate of the requests without a valid token from one address. Return None without a limit."""
     rate = _number(_ADDRESS)
     return _rate(rate, rate * _SECONDS_OF_AN_ADDRESS)
 
 
-def _of(limits: Mapping[str, int], name: str) -> Rate | None:
-    rate = limits[name] if name in limits else _default(name)
+def _choose_rate(limits: Mapping[str, int], name: str) -> Rate | None:
+    rate = limits[name] if name in limits else _read_default(name)
     return _rate(rate, rate * _SECONDS_AT_ONCE)
 
 
@@ -73,7 +73,7 @@ def _rate(per_second: int, burst: int) -> Rate | None:
     return Rate(per_second, burst or per_second) if per_second else None
 
 
-def _default(name: str) -> int:
+def _read_default(name: str) -> int:
     return _number(SETTINGS[name])
 
 

@@ -39,7 +39,7 @@ def normalize(text: str) -> str:
 
 def ban(pattern: str) -> None:
     """Ban a pattern that `normalize` returned, with an audit event. Raises TooManyPatterns."""
-    if len({*patterns(), pattern}) > MAX_PATTERNS:
+    if len({*list_patterns(), pattern}) > MAX_PATTERNS:
         raise TooManyPatterns
     _PATTERNS.add(pattern)
 
@@ -49,7 +49,7 @@ def allow(pattern: str) -> bool:
     return _PATTERNS.remove(pattern)
 
 
-def patterns() -> list[str]:
+def list_patterns() -> list[str]:
     """Return all banned patterns. One query. Raises aws.Unavailable."""
     return [pattern for pattern, _ in _PATTERNS.entries()]
 

@@ -59,10 +59,10 @@ def parse_ports(text: str) -> range:
     if not text.strip():
         return range(0)
     first, _, last = text.strip().partition("-")
-    found = range(int(first), int(last or first) + 1)
-    if not found or found[0] < 1 or found[-1] > 65535:
+    ports = range(int(first), int(last or first) + 1)
+    if not ports or ports[0] < 1 or ports[-1] > 65535:
         raise ValueError("TCP_PORTS must be of the form 20000-20099")
-    return found
+    return ports
 
 
 def check_settings() -> None:
@@ -83,7 +83,7 @@ def check_settings_for(hosts: Iterable[str]) -> None:
         check_settings()
     except OtherSettingsError:
         below = (domain(), domain_in_use())
-        if any(domains.is_below(host, it) for host in hosts for it in below):
+        if any(domains.is_below(host, suffix) for host in hosts for suffix in below):
             raise
 
 
@@ -105,16 +105,16 @@ def describe_difference() -> str:
 
 def describe_difference_from(tunnel_domain: str, tcp_ports: str) -> str:
     """Return a sentence if given settings differ from those in the table, otherwise "". Raises aws.Unavailable."""
-    found, wanted = _stored(), (tunnel_domain, tcp_ports)
-    return compare_settings(found, wanted) if found else ""
+    stored, settings = _read_settings(), (tunnel_domain, tcp_ports)
+    return compare_settings(stored, settings) if stored else ""
 
 
-def compare_settings(stored: Settings, wanted: Settings) -> str:
-    """Return a sentence if the `wanted` settings differ from the `stored` settings, otherwise ""."""
-    differing = [place for place in (0, 1) if stored[place] != wanted[place]]
+def compare_settings(stored: Settings, process_settings: Settings) -> str:
+    """Return a sentence if `process_settings` differ from the `stored` settings, otherwise ""."""
+    differing = [index for index in (0, 1) if stored[index] != process_settings[index]]
     if not differing:
         return ""
-    there, here = (_format_settings(settings, differing) for settings in (stored, wanted))
+    there, here = (_format_settings(settings, differing) for settings in (stored, process_settings))
     return (
         f"The table stores {there}, but the settings are {here}: use the values of the table. To change them, "
         "stop what uses the table and run 'python -m chalicelib names forget-settings'."
@@ -123,23 +123,23 @@ def compare_settings(stored: Settings, wanted: Settings) -> str:
 
 @cache
 def _check(_table: str, tunnel_domain: str, tcp_ports: str) -> None:
-    wanted, found = {"tunnel_domain": tunnel_domain, "tcp_ports": tcp_ports}, _stored()
-    if tunnel_domain and not found:
+    body, stored = {"tunnel_domain": tunnel_domain, "tcp_ports": tcp_ports}, _read_settings()
+    if tunnel_domain and not stored:
         try:
-            dynamodb.do(Write.put(Item(*_SETTINGS, wanted).to_record(), Condition("attribute_not_exists(#id)")))
+            dynamodb.do(Write.put(Item(*_SETTINGS, body).to_record(), Condition("attribute_not_exists(#id)")))
         except ConditionFailed:  # another process has stored its settings meanwhile
-            found = _stored()
-    if found and (sentence := compare_settings(found, (tunnel_domain, tcp_ports))):
+            stored = _read_settings()
+    if stored and (sentence := compare_settings(stored, (tunnel_domain, tcp_ports))):
         raise OtherSettingsError(sentence)
 
 
-def _stored() -> Settings | None:
-    found = dynamodb.get(*_SETTINGS)
-    return (found["body"]["tunnel_domain"], found["body"]["tcp_ports"]) if found else None
+def _read_settings() -> Settings | None:
+    record = dynamodb.get(*_SETTINGS)
+    return (record["body"]["tunnel_domain"], record["body"]["tcp_ports"]) if record else None
 
 
-def _format_settings(settings: Settings, places: Iterable[int] = (0, 1)) -> str:
-    return " and ".join(f"{('TUNNEL_DOMAIN', 'TCP_PORTS')[it]}={settings[it] or 'unset'}" for it in places)
+def _format_settings(settings: Settings, indexes: Iterable[int] = (0, 1)) -> str:
+    return " and ".join(f"{('TUNNEL_DOMAIN', 'TCP_PORTS')[index]}={settings[index] or 'unset'}" for index in indexes)
 
 
 def ports_text() -> str:
@@ -153,10 +153,10 @@ def forget_settings() -> str:
     The next process that uses names stores its settings. Raises aws.Unavailable.
     """
     _check.cache_clear()
-    found = _stored()
-    if found:
+    stored = _read_settings()
+    if stored:
         dynamodb.do(Write.delete(*_SETTINGS))
-    return _format_settings(found) if found else ""
+    return _format_settings(stored) if stored else ""
 
 
 def names_in_use() -> Iterator[str]:
@@ -173,8 +173,8 @@ def names_in_use() -> Iterator[str]:
 
 def domain_in_use() -> str:
     """Return the TUNNEL_DOMAIN that the table stores, "" if it has none. Raises aws.Unavailable."""
-    found = _stored()
-    return found[0] if found else ""
+    stored = _read_settings()
+    return stored[0] if stored else ""
 
 
 def is_below(host: str) -> bool:
@@ -231,13 +231,13 @@ def listening_key(account: str, hostport: str) -> UniqueKey:
 
 def list_keys(kind: Kind, hostports: Sequence[str]) -> tuple[UniqueKey, ...]:
     """Return the shared keys for the base names of hostports. A TCP edge also has shared keys for the ports."""
-    found: dict[UniqueKey, None] = {}
+    keys: dict[UniqueKey, None] = {}
     by_port = kind is kinds.TCP_EDGES
-    for place, hostport in enumerate(hostports):
+    for index, hostport in enumerate(hostports):
         host, _, port = hostport.rpartition(":")
         names = [base_name(host), port_address(int(port)) if by_port and is_below(host) else ""]
-        found |= dict.fromkeys(key(name, field=f"hostports.{place}") for name in names if name)
-    return tuple(found)
+        keys |= dict.fromkeys(key(name, field=f"hostports.{index}") for name in names if name)
+    return tuple(keys)
 
 
 def has_keys_of(edge: Item, hostport: str, tunnel_domain: str) -> bool:
@@ -249,9 +249,9 @@ def has_keys_of(edge: Item, hostport: str, tunnel_domain: str) -> bool:
     host, _, port = hostport.rpartition(":")
     if not domains.is_below(host, tunnel_domain):
         return True
-    by_port = kinds.of(edge.id) is kinds.TCP_EDGES
-    wanted = {base_name_below(host, tunnel_domain), f"{tunnel_domain}:{int(port)}" if by_port else ""} - {""}
-    return bool(wanted) and wanted <= {key.value for key in edge.unique_keys if key.kind == KIND}
+    by_port = kinds.identify(edge.id) is kinds.TCP_EDGES
+    names = {base_name_below(host, tunnel_domain), f"{tunnel_domain}:{int(port)}" if by_port else ""} - {""}
+    return bool(names) and names <= {key.value for key in edge.unique_keys if key.kind == KIND}
 
 
 def is_reserved(account: str, name: str) -> bool:
@@ -265,8 +265,8 @@ def list_reservations(account: str, name: str) -> list[str]:
     Raises aws.Unavailable.
     """
     record = dynamodb.get(f"{KIND}#{name}", unique_keys.ID) or {}
-    holders = record.get("sharers", ()) if record.get("account") == account else ()
-    return [id for path, _, id in (holder.rpartition("/") for holder in holders) if path in _RESERVED]
+    sharers = record.get("sharers", ()) if record.get("account") == account else ()
+    return [id for path, _, id in (sharer.rpartition("/") for sharer in sharers) if path in _RESERVED]
 
 
 def is_taken_by_operator(taken: Taken) -> bool:
@@ -281,9 +281,9 @@ def find_free_address(account: str, addresses: Sequence[str]) -> str | None:
     """
     shuffled = SystemRandom().sample(addresses, len(addresses))
     for start in range(0, len(shuffled), _AT_ONCE):
-        some = shuffled[start : start + _AT_ONCE]
-        records = dynamodb.get_each(*((f"{KIND}#{address}", unique_keys.ID) for address in some))
-        for address, record in zip(some, records, strict=True):
+        batch = shuffled[start : start + _AT_ONCE]
+        records = dynamodb.get_each(*((f"{KIND}#{address}", unique_keys.ID) for address in batch))
+        for address, record in zip(batch, records, strict=True):
             if _is_free(record, account):
                 return address
     return None

@@ -64,7 +64,7 @@ def record_tunnel(
     record = _OpenTunnel(name, id, {"account": account, **{field: body.get(field, "") for field in _REPEATED}})
     if ended is None:
         return [Write.put(record.to_item().to_record())]
-    sets = {"body.ended_at": clock.rfc3339(clock.at(ended)), "expires": trail.kept_until(clock.at(ended))}
+    sets = {"body.ended_at": clock.rfc3339(clock.at(ended)), "expires": trail.find_expiry(clock.at(ended))}
     there = Condition("attribute_exists(#body)")
     return [Write.update(_scope(name), id, there, sets=sets, adds={"revision": 1}, failing=_Missing(record))]
 
@@ -78,7 +78,7 @@ class _OpenTunnel:
     body: dict[str, Any]
 
     def to_item(self) -> Item:
-        return Item(_scope(self.name), self.id, self.body, expires=trail.kept_until(ids.created_at(self.id)))
+        return Item(_scope(self.name), self.id, self.body, expires=trail.find_expiry(ids.created_at(self.id)))
 
 
 class _Missing(NotReady):
@@ -102,8 +102,8 @@ def find_tunnel(name: str, second: int) -> TunnelRecord | None:
 
     The tunnel may have ended before this second. One read. Raises aws.Unavailable.
     """
-    found, _ = table.page(_scope(name), before=ids.first_at(kinds.TUNNELS.prefix, second + 1), count=1)
-    return decoding.decode(TunnelRecord, {**found[0].body, "tunnel": found[0].id}) if found else None
+    entries, _ = table.read_page(_scope(name), before=ids.first_at(kinds.TUNNELS.prefix, second + 1), count=1)
+    return decoding.decode(TunnelRecord, {**entries[0].body, "tunnel": entries[0].id}) if entries else None
 
 
 def record_former_edge(before: Item, after: Item | None) -> None:
@@ -115,9 +115,11 @@ def record_former_edge(before: Item, after: Item | None) -> None:
     now = clock.now()
     fields = {"account": before.account, "edge": before.id, "created_at": before.body.get("created_at", "")}
     body, id = {**fields, "ended_at": clock.rfc3339(now)}, ids.strip_prefix(ids.new("end"))
-    expires = trail.kept_until(now)
+    expires = trail.find_expiry(now)
     writes = [
-        Write.put(Item(_hostport_scope(it), id, body, expires=expires).to_record()) for it in old if it not in new
+        Write.put(Item(_hostport_scope(hostport), id, body, expires=expires).to_record())
+        for hostport in old
+        if hostport not in new
     ]
     if writes:
         dynamodb.transact(writes)
@@ -125,8 +127,8 @@ def record_former_edge(before: Item, after: Item | None) -> None:
 
 def read_former_edges(hostport: str) -> Iterator[FormerEdge]:
     """Yield the edges that no longer use a hostport, latest first. Raises aws.Unavailable."""
-    for found in table.newest(_hostport_scope(hostport)):
-        yield decoding.decode(FormerEdge, found.body)
+    for item in table.list_newest(_hostport_scope(hostport)):
+        yield decoding.decode(FormerEdge, item.body)
 
 
 def _hostport_scope(hostport: str) -> str:

@@ -85,14 +85,14 @@ def drop_order(due: DueRenewal) -> None:
 
 
 def record(
-    due: DueRenewal, order: UnfinishedOrder, chain: "Chain", renewal: Renewal, others: Iterable[Write] = ()
+    due: DueRenewal, order: UnfinishedOrder, chain: "Chain", renewal: Renewal, other_writes: Iterable[Write] = ()
 ) -> RecordResult:
     """Store an issued certificate, and refer to it in the reservation, in one transaction.
 
-    The transaction also contains an audit event and `others`, and releases the reservation's entry in the schedule,
-    which this issuer has claimed. If the reservation's policy now requires another type of key, another order becomes
-    due. Nothing is written if another issuer has claimed the entry, or if the policy or the proof of the domain has
-    ended. Raises aws.Unavailable.
+    The transaction also contains an audit event and `other_writes`, and releases the reservation's entry in the
+    schedule, which this issuer has claimed. If the reservation's policy now requires another type of key, another order
+    becomes due. Nothing is written if another issuer has claimed the entry, or if the policy or the proof of the domain
+    has ended. Raises aws.Unavailable.
     """
     before = table.find(due.entry.scope, due.entry.reservation)
     if before is None or not renewal_schedule.has_policy(before) or _is_lost(before):
@@ -101,10 +101,10 @@ def record(
     if not _has_wanted_key(issued, before):
         done = renewals.order_again(done, clock.seconds())
     change = Change(trail.EDGE).put(issued, more={RESERVATION: before.id})
-    after = _with_certificate(before, order.certificate_id, done)
-    own = (*writes.rewrite(before, after), *due.entry.replace(done), *_replace(before, order), remove_order(due))
+    after = _refer_to_certificate(before, order.certificate_id, done)
+    rewrites = (*writes.rewrite(before, after), *due.entry.replace(done), *_replace(before, order), remove_order(due))
     try:
-        change.also(*own, *others).commit()
+        change.add(*rewrites, *other_writes).commit()
     except writes.Overtaken:
         return "overtaken"
     return "recorded"
@@ -133,8 +133,8 @@ def find_reservation(certificate: Item) -> Item | None:
     id = certificate.unseen.get(RESERVATION)
     if not isinstance(id, str):
         return None
-    found = table.find(items.scope(certificate.account, kinds.RESERVED_DOMAINS.path), id)
-    return found if found and renewal_schedule.has_policy(found) else None
+    reservation = table.find(items.scope(certificate.account, kinds.RESERVED_DOMAINS.path), id)
+    return reservation if reservation and renewal_schedule.has_policy(reservation) else None
 
 
 def find_renewal(account: str, certificate_id: str) -> DueRenewal | None:
@@ -155,15 +155,15 @@ def withdraw(reservation: Item) -> tuple[Item, list[Write]]:
     """
     renewal = renewal_schedule.read_valid(reservation)
     id = reservation.body.get("issued_certificate_id") or (renewal.certificate_id if renewal else "")
-    reservation, others = renewal_schedule.lose(reservation, clock.seconds())
+    reservation, other_writes = renewal_schedule.lose(reservation, clock.seconds())
     if not id:
-        return reservation, others
+        return reservation, other_writes
     body = {name: value for name, value in reservation.body.items() if name != "issued_certificate_id"}
-    others.append(_put_lost(reservation.account, id, {}))
+    other_writes.append(_put_lost(reservation.account, id, {}))
     if id != reservation.body.get("certificate_id"):
-        return replace(reservation, body=body), others
+        return replace(reservation, body=body), other_writes
     references = replace_references(reservation.references, {"": ()})
-    return replace(reservation, body={**body, "certificate_id": ""}, references=references), others
+    return replace(reservation, body={**body, "certificate_id": ""}, references=references), other_writes
 
 
 def give_up(due: DueRenewal, order: UnfinishedOrder, chain: str) -> None:
@@ -177,8 +177,8 @@ def give_up(due: DueRenewal, order: UnfinishedOrder, chain: str) -> None:
 
 def find_lost(now: int) -> list[LostCertificate]:
     """Return the certificates that must be revoked now. Raises aws.Unavailable."""
-    every = (_lost(item) for item in table.newest(_REVOCATIONS))
-    return [it for it in every if it.due_at <= now]
+    certificates = (_decode_lost(item) for item in table.list_newest(_REVOCATIONS))
+    return [certificate for certificate in certificates if certificate.due_at <= now]
 
 
 def postpone_lost(lost: LostCertificate, due_at: int) -> None:
@@ -203,7 +203,7 @@ def forget_lost(lost: LostCertificate) -> None:
     dynamodb.do(Write.delete(_REVOCATIONS, f"{lost.account}/{lost.certificate_id}"))
 
 
-def _lost(item: Item) -> LostCertificate:
+def _decode_lost(item: Item) -> LostCertificate:
     account, _, id = item.id.partition("/")
     return LostCertificate(account, id, **item.body)
 
@@ -230,7 +230,7 @@ def _item(due: DueRenewal, order: UnfinishedOrder, chain: "Chain") -> Item:
     return Item(
         items.scope(due.entry.account, kinds.TLS_CERTIFICATES.path),
         order.certificate_id,
-        {**stored.packed(), "created_at": ids.time_of(order.certificate_id)},
+        {**stored.pack(), "created_at": ids.time_of(order.certificate_id)},
         unseen={RESERVATION: due.entry.reservation},
         sealed={"private_key": order.key},
     )
@@ -241,14 +241,14 @@ def _has_wanted_key(issued: Item, reservation: Item) -> bool:
     return policy is None or issued.body["private_key_type"] == policy.private_key_type
 
 
-def _with_certificate(before: Item, id: str, renewal: Renewal) -> Item:
+def _refer_to_certificate(before: Item, id: str, renewal: Renewal) -> Item:
     """Return the next revision of a reservation, which refers to an issued certificate."""
     return replace(
         before,
         body={**before.body, "certificate_id": id, "issued_certificate_id": id},
         unseen={**before.unseen, renewal_schedule.RENEWAL: vars(renewal)},
         references=replace_references(before.references, {"": ()}),
-        revision=items.following(before),
+        revision=items.choose_revision(before),
     )
 
 

@@ -25,9 +25,9 @@ def hostports(item: Item) -> Sequence[str]:
         return ()
     if item.malformed:
         return hostports_from_keys(item)
-    found = item.body.get("hostports", ())
-    is_readable = isinstance(found, list | tuple) and all(isinstance(it, str) for it in found)
-    return found if is_readable else hostports_from_keys(item)
+    texts = item.body.get("hostports", ())
+    is_readable = isinstance(texts, list | tuple) and all(isinstance(hostport, str) for hostport in texts)
+    return texts if is_readable else hostports_from_keys(item)
 
 
 def hostports_from_keys(item: Item) -> list[str]:

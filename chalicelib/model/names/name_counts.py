@@ -52,7 +52,7 @@ def read(account: str) -> NameCounts:
     """Return how many names of an account are in use, and how many in cooldown. Raises aws.Unavailable."""
     record = dynamodb.get(*record_key(account)) or {}
     counted = record.get("cooldown", 0)
-    ended = sum(len(it.values) for it in cooldowns.ended(account)) if counted > 0 else 0
+    ended = sum(len(record.values) for record in cooldowns.read_ended(account)) if counted > 0 else 0
     return NameCounts(max(0, record.get("names", 0)), max(0, counted - ended))
 
 
@@ -75,14 +75,14 @@ def sum_counts(writes: Iterable[Write], names_elsewhere: int = 0) -> Mapping[str
     return {name: more for name, more in total.items() if more}
 
 
-def prepare(before: Item | None, after: Item | None, own: Iterable[Write]) -> list[Write]:
+def prepare(before: Item | None, after: Item | None, item_writes: Iterable[Write]) -> list[Write]:
     """Return the write that changes the name counts for a changed item.
 
-    `own` are the writes of the change. The attribute `counts` of each write says how it changes the name counts. If the
-    change adds cooldowns, cooldowns that have ended are first subtracted from the stored count. Raises aws.Unavailable.
+    The attribute `counts` of each write of the item says how it changes the name counts. If the change adds cooldowns,
+    cooldowns that have ended are first subtracted from the stored count. Raises aws.Unavailable.
     """
     new, old = (count_elsewhere(item) if item else 0 for item in (after, before))
-    counts = sum_counts(own, new - old)
+    counts = sum_counts(item_writes, new - old)
     account = next(item.account for item in (after, before) if item)
     remove_ended_cooldowns(account, counts)
     return add(account, counts)
@@ -97,7 +97,7 @@ def add(account: str, counts: Mapping[str, int], *, bounds: Mapping[str, int] = 
         return []
     more = {name: bounds[name] - count for name, count in counts.items() if count > 0 and name in bounds}
     text = " AND ".join(f"(attribute_not_exists(#{name}) OR #{name} <= :most_{name})" for name in more)
-    free = Condition(text, {f"most_{name}": most for name, most in more.items()})
+    free = Condition(text, {f"most_{name}": limit for name, limit in more.items()})
     adds = {**counts, "revision": 1}
     return [
         Write.update(
@@ -113,10 +113,11 @@ def remove_ended_cooldowns(account: str, counts: Mapping[str, int]) -> None:
     """
     if counts.get("cooldown", 0) <= 0:
         return
-    if ended := list(islice(cooldowns.ended(account), _AT_ONCE)):
-        count = sum(len(it.values) for it in ended)
+    if ended := list(islice(cooldowns.read_ended(account), _AT_ONCE)):
+        count = sum(len(record.values) for record in ended)
         with suppress(TransactionFailed):  # another process has removed some of the ended cooldowns
-            dynamodb.transact([*(it.without(it.values) for it in ended), *add(account, {"cooldown": -count})])
+            removals = [record.remove(record.values) for record in ended]
+            dynamodb.transact([*removals, *add(account, {"cooldown": -count})])
 
 
 def make_room(account: str, counts: Mapping[str, int]) -> bool:
@@ -133,13 +134,15 @@ def make_room(account: str, counts: Mapping[str, int]) -> bool:
 
 def _end_oldest(account: str, count: int) -> bool:
     """End at most `count` of the oldest cooldowns of an account. Return whether there were any."""
-    chosen = list(islice(((it, value) for it in cooldowns.read_all(account) for value in sorted(it.values)), count))
+    oldest = ((record, value) for record in cooldowns.read_all(account) for value in sorted(record.values))
+    chosen = list(islice(oldest, count))
     keys = {value: base_names.key(value) for _, value in chosen}
-    records = table.records((key.scope, unique_keys.ID) for key in keys.values())
-    found = {value: records.get((key.scope, unique_keys.ID), {}) for value, key in keys.items()}
-    ends = (shared_keys.end_cooldown(keys[value], found[value], it.until) for it, value in chosen)
-    lists = {it: {value for of, value in chosen if of is it} for it, _ in chosen}
-    changes = [write for some in ends for write in some] + [it.without(values) for it, values in lists.items()]
+    records = table.read_records((key.scope, unique_keys.ID) for key in keys.values())
+    key_records = {value: records.get((key.scope, unique_keys.ID), {}) for value, key in keys.items()}
+    ends = (shared_keys.end_cooldown(keys[value], key_records[value], record.until) for record, value in chosen)
+    lists = {record: {value for other, value in chosen if other is record} for record, _ in chosen}
+    removals = [record.remove(values) for record, values in lists.items()]
+    changes = [write for group in ends for write in group] + removals
     if chosen:
         with suppress(TransactionFailed):  # another process has ended some of the chosen cooldowns
             dynamodb.transact([*changes, *add(account, {"cooldown": -len(chosen)})])

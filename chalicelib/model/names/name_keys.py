@@ -21,27 +21,27 @@ _MAX_DIRECT = 10  # if a base name has more reservations, only those that cover 
 class NameKey:
     """The record of a unique key.
 
-    `scope` and `holder` are the primary key of the item that has the unique key exclusively. `sharers` are the primary
-    keys of the items of `account` that share it.
+    `scope` and `owner_id` are the primary key of the item that owns the unique key exclusively. `sharers` are the
+    primary keys of the items of `account` that share it.
     """
 
     account: str
     scope: str = ""
-    holder: str = ""
+    owner_id: str = ""
     sharers: tuple[ItemKey, ...] = ()
 
     @staticmethod
     def of(record: Mapping[str, Any]) -> "NameKey":
         """Return the unique key that a record stores. Malformed fields of the record are left out."""
-        body, scope, holder = (record.get(it) for it in ("body", "home", "holder"))
+        body, scope, owner_id = (record.get(name) for name in ("body", "home", "holder"))
         attributes = body if isinstance(body, Mapping) else {}
         scope = scope if isinstance(scope, str) else ""
         account = record.get("account") or attributes.get("account") or scope.partition("#")[0]
         shared = record.get("sharers", ())
-        paths = sorted(it for it in shared if isinstance(it, str)) if isinstance(shared, set | frozenset) else ()
+        paths = sorted(path for path in shared if isinstance(path, str)) if isinstance(shared, set | frozenset) else ()
         parts = [path.rpartition("/") for path in paths]
         sharers = tuple(ItemKey(f"{account}#{path}", id) for path, _, id in parts)
-        return NameKey(f"{account}", scope, holder if isinstance(holder, str) else "", sharers)
+        return NameKey(f"{account}", scope, owner_id if isinstance(owner_id, str) else "", sharers)
 
     @property
     def is_in_use(self) -> bool:
@@ -49,21 +49,21 @@ class NameKey:
 
         Return False during a cooldown, and for a name that is only banned.
         """
-        return bool(self.holder or self.sharers) and not kinds.is_internal(self.scope)
+        return bool(self.owner_id or self.sharers) and not kinds.is_internal(self.scope)
 
     @property
     def reserved_domains(self) -> list[ItemKey]:
-        return [it for it in self.sharers if it.scope.endswith(f"#{kinds.RESERVED_DOMAINS.path}")]
+        return [sharer for sharer in self.sharers if sharer.scope.endswith(f"#{kinds.RESERVED_DOMAINS.path}")]
 
     def list_addresses_of(self, account: str) -> list[ItemKey]:
         """Return the primary keys of an account's reserved addresses that share the key."""
         shared = self.sharers if self.account == account else ()
-        return [it for it in shared if it.scope.endswith(f"#{kinds.RESERVED_ADDRS.path}")]
+        return [sharer for sharer in shared if sharer.scope.endswith(f"#{kinds.RESERVED_ADDRS.path}")]
 
-    def holder_of(self, kind: kinds.Kind) -> ItemKey | None:
+    def find_owner_item(self, kind: kinds.Kind) -> ItemKey | None:
         """Return the primary key of the only item with the key. Return None unless the item is of this kind."""
-        is_alike = self.holder and self.scope.partition("#")[2] == kind.path
-        return ItemKey(self.scope, self.holder) if is_alike else None
+        is_alike = self.owner_id and self.scope.partition("#")[2] == kind.path
+        return ItemKey(self.scope, self.owner_id) if is_alike else None
 
 
 # returns the record of a unique key by its primary key, or None if that record has not been read yet
@@ -92,13 +92,13 @@ def list_owner_item_keys(host: str, tunnel_domain: str) -> list[ItemKey]:
 def find_owner(host: str, tunnel_domain: str, find_key: FindKey) -> str:
     """Return the account that owns a host, or "".
 
-    `find_key` returns the record of a unique key, if it has been read. `list_owner_places` lists the records to read.
+    `find_key` returns the record of a unique key, if it has been read. `list_owner_item_keys` lists these records.
     """
     deciding = list_owner_item_keys(host, tunnel_domain)
     if not domains.is_below(host, tunnel_domain):
-        deciding = [it for it in deciding if it != name_item_key(host)]
-    found = next(filter(None, map(find_key, deciding)), None)
-    return found.account if found and found.is_in_use else ""
+        deciding = [item_key for item_key in deciding if item_key != name_item_key(host)]
+    key = next(filter(None, map(find_key, deciding)), None)
+    return key.account if key and key.is_in_use else ""
 
 
 def list_hostport_item_keys(account: str, host: str) -> list[ItemKey]:
@@ -107,7 +107,7 @@ def list_hostport_item_keys(account: str, host: str) -> list[ItemKey]:
     """
     wildcard = f"{domains.WILDCARD}{host.partition('.')[2]}"
     hosts = dict.fromkeys([host, host if host.startswith(domains.WILDCARD) else wildcard])
-    return [item_key_of(base_names.listening_key(account, f"{it}:443")) for it in hosts]
+    return [item_key_of(base_names.listening_key(account, f"{name}:443")) for name in hosts]
 
 
 def list_reservation_item_keys(account: str, host: str, tunnel_domain: str, find_key: FindKey) -> list[ItemKey]:
@@ -119,14 +119,14 @@ def list_reservation_item_keys(account: str, host: str, tunnel_domain: str, find
     """
     owner_keys = [key for item_key in list_owner_item_keys(host, tunnel_domain) if (key := find_key(item_key))]
     if not domains.is_below(host, tunnel_domain):
-        found = (key.holder_of(kinds.RESERVED_DOMAINS) for key in owner_keys)
-        return [it for it in found if it and it.scope.partition("#")[0] == account]
-    reserved = [it for key in owner_keys for it in key.reserved_domains]
+        reservation_keys = filter(None, (key.find_owner_item(kinds.RESERVED_DOMAINS) for key in owner_keys))
+        return [item_key for item_key in reservation_keys if item_key.scope.partition("#")[0] == account]
+    reserved = [sharer for key in owner_keys for sharer in key.reserved_domains]
     if len(reserved) <= _MAX_DIRECT:
         return reserved
-    own = list_own_keys(account, host)
-    holders = (key.holder_of(kinds.RESERVED_DOMAINS) for item_key in own if (key := find_key(item_key)))
-    return [*own, *filter(None, holders)]
+    account_keys = list_own_keys(account, host)
+    owners = (key.find_owner_item(kinds.RESERVED_DOMAINS) for item_key in account_keys if (key := find_key(item_key)))
+    return [*account_keys, *filter(None, owners)]
 
 
 def list_own_keys(account: str, host: str) -> list[ItemKey]:
@@ -139,10 +139,11 @@ def list_own_keys(account: str, host: str) -> list[ItemKey]:
 
 def list_reservation_keys(reservation: ServedReservation, tunnel_domain: str) -> list[ItemKey]:
     """Return the primary keys of the unique keys of a reservation."""
-    domain, own = reservation.domain, item_key_of(reservations.reserved_key(reservation.account, reservation.domain))
+    domain = reservation.domain
+    reserved_key = item_key_of(reservations.reserved_key(reservation.account, domain))
     if domains.is_below(domain, tunnel_domain):
-        return [own, name_item_key(base_names.base_name_below(domain, tunnel_domain))]
-    return [own, *([item_key_of(reservations.proved_key(domain))] if reservation.is_proved else [])]
+        return [reserved_key, name_item_key(base_names.base_name_below(domain, tunnel_domain))]
+    return [reserved_key, *([item_key_of(reservations.proved_key(domain))] if reservation.is_proved else [])]
 
 
 def item_key_of(key: unique_keys.UniqueKey) -> ItemKey:

@@ -106,11 +106,11 @@ def record(before: OperatorRenewal, order: UnfinishedOrder, chain: str, renewal:
     return _commit(before, renewal, writes) is not None
 
 
-def _commit(before: OperatorRenewal, renewal: Renewal, others: list[Write]) -> OperatorRenewal | None:
+def _commit(before: OperatorRenewal, renewal: Renewal, other_writes: list[Write]) -> OperatorRenewal | None:
     same = Condition("#revision = :before", {"before": before.revision}) if before.revision else _ABSENT
     after = {"scope": SCOPE, "id": _STATE, "body": asdict(renewal), "revision": before.revision + 1}
     try:
-        dynamodb.transact([Write.put(after, same), *others])
+        dynamodb.transact([Write.put(after, same), *other_writes])
     except TransactionFailed:
         return None
     return OperatorRenewal(renewal, before.revision + 1)

@@ -39,24 +39,24 @@ class DueCheck:
     revision: int
 
 
-def find_due(now: int, most: int) -> list[DueCheck]:
-    """Return at most `most` reservations that are due for a check, oldest first. Raises aws.Unavailable."""
-    pages = queries.pages(
+def find_due(now: int, limit: int) -> list[DueCheck]:
+    """Return at most `limit` reservations that are due for a check, oldest first. Raises aws.Unavailable."""
+    pages = queries.read_pages(
         {"scope": _DUE, "now": f"{_LAST - now:010}"},
-        limit=most,
+        limit=limit,
         KeyConditionExpression="#scope = :scope AND #id >= :now",
     )
-    entries = [entry["id"] for entry in next(pages)][:most]
+    entries = [entry["id"] for entry in next(pages)][:limit]
     valid = {id: key for id in entries if (key := _parse_entry(id))}
-    keys, found = [*valid.values()], list[DueCheck]()
+    keys, due_checks = [*valid.values()], list[DueCheck]()
     for start in range(0, len(keys), _AT_ONCE):
         read = dynamodb.get_each(*keys[start : start + _AT_ONCE])
-        found += [it for record in read if record and (it := _decode_live(Item.from_record(record)))]
-    live = {(_scope(it.account), it.id) for it in found}
+        due_checks += [check for record in read if record and (check := _decode_live(Item.from_record(record)))]
+    live = {(_scope(check.account), check.id) for check in due_checks}
     for id in entries:
         if valid.get(id) not in live:  # an invalid entry would otherwise come first in each read
             dynamodb.do(Write.delete(_DUE, id))
-    return found
+    return due_checks
 
 
 def claim(check: DueCheck, *, until: int) -> DueCheck | None:
@@ -77,8 +77,8 @@ def claim(check: DueCheck, *, until: int) -> DueCheck | None:
 
 def find_proved(domain: str) -> DueCheck | None:
     """Return the reservation that has proved a domain, in any account, or None. Raises aws.Unavailable."""
-    found = table.look_up("domain", domain)
-    item = table.find(_scope(found["account"]), found["id"]) if found else None
+    owner = table.look_up("domain", domain)
+    item = table.find(_scope(owner["account"]), owner["id"]) if owner else None
     return _decode_live(item) if item else None
 
 
@@ -94,14 +94,14 @@ def record(check: DueCheck, result: ProofChange, loser: tuple[DueCheck, ProofCha
         before = _read_same(changed)
         if before is None:
             return False
-        after, others = _with_certificate(
+        after, other_writes = _update_certificate(
             before, set_proof(before, outcome.proof), outcome, is_lost=changed is not check
         )
-        change = change.also(*reschedule(before, after), *others)
+        change = change.add(*reschedule(before, after), *other_writes)
         if outcome.event:
             change = change.rewrite(before, lambda _, after=after: after, verb=outcome.event)  # type: ignore[misc]
         else:
-            change = change.also(*writes.rewrite(before, after))
+            change = change.add(*writes.rewrite(before, after))
     try:
         change.commit()
     except (writes.Overtaken, Taken):
@@ -109,7 +109,7 @@ def record(check: DueCheck, result: ProofChange, loser: tuple[DueCheck, ProofCha
     return True
 
 
-def _with_certificate(before: Item, after: Item, outcome: ProofChange, *, is_lost: bool) -> tuple[Item, list[Write]]:
+def _update_certificate(before: Item, after: Item, outcome: ProofChange, *, is_lost: bool) -> tuple[Item, list[Write]]:
     """Return a reservation after a check, and the writes for its automatic certificate.
 
     If the domain is lost, the certificate is withdrawn. If the domain is newly proved, a certificate can become due.

@@ -96,13 +96,13 @@ def request_check(proof: Proof, now: int) -> Proof:
     return replace(proof, wished_at=now, next_at=min(proof.next_at, now))
 
 
-def apply_check(proof: Proof, found: CheckResult, now: int) -> ProofChange:
+def apply_check(proof: Proof, result: CheckResult, now: int) -> ProofChange:
     """Return the proof after a check of a domain that no other account has proved."""
-    checked = replace(proof, checked_at=now, error=found.error)
-    if found.kind == "present":
+    checked = replace(proof, checked_at=now, error=result.error)
+    if result.kind == "present":
         return _verify(checked, now)
     match proof.status:
-        case "verified" if found.kind == "absent" or now - proof.seen_at >= _NO_ANSWER:
+        case "verified" if result.kind == "absent" or now - proof.seen_at >= _NO_ANSWER:
             return _change_status(checked, "lapsing", now, next_at=now + _DAY)
         case "verified":
             return ProofChange(replace(checked, next_at=now + _HOUR))
@@ -114,18 +114,18 @@ def apply_check(proof: Proof, found: CheckResult, now: int) -> ProofChange:
 
 
 def apply_contest(
-    challenger: Proof, holder: Proof, found: CheckResult, now: int
+    challenger: Proof, owner: Proof, result: CheckResult, now: int
 ) -> tuple[ProofChange, ProofChange | None]:
     """Return the results of a check of a domain that another account, the owner, has already proved.
 
-    The first result is for the challenger, which has a DNS record too. `found` is the lookup of the owner's record at
+    The first result is for the challenger, which has a DNS record too. `result` is the lookup of the owner's record at
     the same time. The second result is for the owner, None if the owner keeps the domain.
     """
     checked = replace(challenger, checked_at=now, error="")
-    if found.kind == "absent":
-        lost = replace(holder, checked_at=now, error=_LOST_ERROR)
+    if result.kind == "absent":
+        lost = replace(owner, checked_at=now, error=_LOST_ERROR)
         return _verify(checked, now), _change_status(lost, "lapsed", now, next_at=now + _MINUTE)
-    error = _PROVED_ELSEWHERE if found.kind == "present" else _UNKNOWN_ELSEWHERE.format(found.error)
+    error = _PROVED_ELSEWHERE if result.kind == "present" else _UNKNOWN_ELSEWHERE.format(result.error)
     return ProofChange(replace(checked, error=error, next_at=now + _seconds_until_check(challenger, now))), None
 
 
@@ -136,13 +136,13 @@ def list_proving_domains(host: str) -> tuple[str, ...]:
     """
     labels = host.removeprefix(WILDCARD).split(".")
     first = 0 if host.startswith(WILDCARD) else 1
-    below = [WILDCARD + ".".join(labels[place:]) for place in range(first, len(labels) - 1)]
+    below = [WILDCARD + ".".join(labels[index:]) for index in range(first, len(labels) - 1)]
     return tuple(below) if first == 0 else (host, *below)
 
 
-def find_proving(host: str, holders: Mapping[str, T]) -> T | None:
+def find_proving(host: str, owners: Mapping[str, T]) -> T | None:
     """Return the owner of the most specific domain that proves a host, or None."""
-    return next((holders[name] for name in list_proving_domains(host) if name in holders), None)
+    return next((owners[name] for name in list_proving_domains(host) if name in owners), None)
 
 
 def _verify(checked: Proof, now: int) -> ProofChange:

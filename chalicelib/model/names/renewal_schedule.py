@@ -83,20 +83,20 @@ class DueRenewal:
         return stored if stored and stored.policy else None
 
 
-def find_due(now: int, most: int) -> list[DueRenewal]:
-    """Return at most `most` entries of the schedule that are due, oldest first.
+def find_due(now: int, limit: int) -> list[DueRenewal]:
+    """Return at most `limit` entries of the schedule that are due, oldest first.
 
     Malformed entries are removed. Raises aws.Unavailable.
     """
-    pages = queries.pages(
+    pages = queries.read_pages(
         {"scope": SCOPE, "now": f"{_LAST - now:010}"},
-        limit=most,
+        limit=limit,
         KeyConditionExpression="#scope = :scope AND #id >= :now",
     )
-    found = {entry: record["id"] for record in next(pages)[:most] if (entry := _parse(record))}
-    records = table.records((entry.scope, entry.reservation) for entry in found)
-    live = {(item.account, item.id): item for it in records.values() if (item := items.live_item(it))}
-    return [DueRenewal(entry, live.get((entry.account, entry.reservation))) for entry in found]
+    entries = {entry: record["id"] for record in next(pages)[:limit] if (entry := _parse(record))}
+    records = table.read_records((entry.scope, entry.reservation) for entry in entries)
+    live = {(item.account, item.id): item for record in records.values() if (item := items.decode_live(record))}
+    return [DueRenewal(entry, live.get((entry.account, entry.reservation))) for entry in entries]
 
 
 def list_entries() -> Iterator[RenewalEntry]:
@@ -203,7 +203,7 @@ def follow(before: Item, after: Item, now: int) -> tuple[Item, list[Write]]:
     """
     if ReservedDomain.of(after.body).policy is None:
         return end(after)
-    return _changed(after, lambda renewal: _follow(before, after, renewal or renewals.begin(now), now))
+    return _change(after, lambda renewal: _follow(before, after, renewal or renewals.begin(now), now))
 
 
 def _follow(before: Item, after: Item, renewal: Renewal, now: int) -> Renewal:
@@ -222,7 +222,7 @@ def lose(reservation: Item, now: int) -> tuple[Item, list[Write]]:
     """
     if read_valid(reservation) is None or not has_policy(reservation):
         return reservation, []
-    return _changed(reservation, lambda renewal: renewals.lose(renewal or renewals.begin(now), now))
+    return _change(reservation, lambda renewal: renewals.lose(renewal or renewals.begin(now), now))
 
 
 def end(reservation: Item) -> tuple[Item, list[Write]]:
@@ -237,14 +237,14 @@ def end(reservation: Item) -> tuple[Item, list[Write]]:
     return replace(reservation, unseen=unseen), [RenewalEntry(reservation.account, reservation.id, renewal).remove()]
 
 
-def _changed(item: Item, change: Callable[[Renewal | None], Renewal]) -> tuple[Item, list[Write]]:
+def _change(item: Item, change: Callable[[Renewal | None], Renewal]) -> tuple[Item, list[Write]]:
     before = read(item)
     after = change(before)
     if after == before:
         return item, []
-    own = RenewalEntry(item.account, item.id, before or after)
+    entry = RenewalEntry(item.account, item.id, before or after)
     changed = replace(item, unseen={**item.unseen, RENEWAL: asdict(after)})
-    return changed, [*own.replace(after)] if before else [own.put()]
+    return changed, [*entry.replace(after)] if before else [entry.put()]
 
 
 def _write(due: DueRenewal, renewal: Renewal) -> DueRenewal | None:
@@ -252,8 +252,8 @@ def _write(due: DueRenewal, renewal: Renewal) -> DueRenewal | None:
 
     Return None if another process has moved the entry.
     """
-    own = [*due.entry.replace(renewal), *([copy(due.item, renewal)] if due.item else [])]
-    if not _are_done(own):
+    entry_writes = [*due.entry.replace(renewal), *([copy(due.item, renewal)] if due.item else [])]
+    if not _are_done(entry_writes):
         return None
     return DueRenewal(RenewalEntry(due.entry.account, due.entry.reservation, renewal), due.item)
 
@@ -262,9 +262,9 @@ def _remove(due: DueRenewal, reservation: Item | None) -> bool:
     return _are_done([due.entry.remove(), *([copy(reservation, None)] if reservation else [])])
 
 
-def _are_done(own: Sequence[Write]) -> bool:
+def _are_done(entry_writes: Sequence[Write]) -> bool:
     try:
-        dynamodb.transact(own)
+        dynamodb.transact(entry_writes)
     except TransactionFailed:
         return False
     return True

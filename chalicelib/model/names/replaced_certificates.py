@@ -35,11 +35,11 @@ def schedule(account: str, certificate_id: str, replaced_by: str, now: int) -> W
 
 def find_due(now: int) -> list[ReplacedCertificate]:
     """Return the replaced certificates that must be deleted now. Raises aws.Unavailable."""
-    found = []
-    for item in table.between(_SCOPE, "0", f"{now:010}~"):
+    certificates = []
+    for item in table.read_between(_SCOPE, "0", f"{now:010}~"):
         _, account, certificate_id = (*item.id.split("/"), "", "")[:3]
-        found.append(ReplacedCertificate(item.id, account, certificate_id, f"{item.body.get('replaced_by')}"))
-    return found
+        certificates.append(ReplacedCertificate(item.id, account, certificate_id, f"{item.body.get('replaced_by')}"))
+    return certificates
 
 
 def delete(replaced: ReplacedCertificate) -> bool:
@@ -55,7 +55,7 @@ def delete(replaced: ReplacedCertificate) -> bool:
         if item is None or RESERVATION not in item.unseen:
             dynamodb.do(done)
             return False
-        Change(trail.EDGE).remove(item).also(done).commit()
+        Change(trail.EDGE).remove(item).add(done).commit()
         return True
 
-    return writes.retried(attempt)
+    return writes.retry(attempt)

@@ -81,13 +81,13 @@ class ReservedDomain(Described):
         Every domain has a key that is unique within its account. Below TUNNEL_DOMAIN it also has the shared key of its
         base name. Outside, a proved domain also has a key that is unique in the whole service.
         """
-        own = replace(reserved_key(account, self.domain), field="domain")
+        account_key = replace(reserved_key(account, self.domain), field="domain")
         proof = self.progress
         if proof is None:
             base_name = base_names.base_name(self.domain)
-            return (own, base_names.key(base_name, field="domain")) if base_name else (own,)
+            return (account_key, base_names.key(base_name, field="domain")) if base_name else (account_key,)
         proved = replace(proved_key(self.domain), attributes={"account": account, "id": id})
-        return (own, proved) if proof.holds else (own,)
+        return (account_key, proved) if proof.holds else (account_key,)
 
     @classmethod
     def prepare(cls, before: Item | None, after: Item | None, writes: Sequence[Write]) -> Sequence[Write]:
@@ -171,7 +171,7 @@ def set_proof(item: Item, proof: Proof) -> Item:
     after = replace(before, proof={**before.proof, **asdict(proof)})
     body = {**item.body, "proof": after.proof}
     keys = records.keys_of_change(item, before, after)
-    return replace(item, body=body, unique_keys=keys, revision=items.following(item))
+    return replace(item, body=body, unique_keys=keys, revision=items.choose_revision(item))
 
 
 def list_proved(before: Item, after: Item | None) -> list[Write]:
@@ -186,21 +186,21 @@ def list_proved(before: Item, after: Item | None) -> list[Write]:
     return [Write.delete(old, before.id)] if old and old != new else []
 
 
-def reservations_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> list[ServedReservation]:
+def read_reservations_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> list[ServedReservation]:
     """Return the reservations that decide whether an account may serve some hosts.
 
     For hosts below TUNNEL_DOMAIN, these are reservations of this account. For other hosts, these are reservations of
     any account, but only proved ones. For a wildcard among them, the domains that are proved directly below it are
     included. Raises aws.Unavailable.
     """
-    wanted = list(hosts)
-    keys = (key for host in wanted for key in _list_keys(account, host, tunnel_domain))
-    found = table.records((key.scope, unique_keys.ID) for key in keys)
-    places = [(record["home"], record["holder"]) for record in found.values() if _names_an_item(record)]
-    for host in wanted:
+    host_list = list(hosts)
+    keys = (key for host in host_list for key in _list_keys(account, host, tunnel_domain))
+    key_records = table.read_records((key.scope, unique_keys.ID) for key in keys)
+    item_keys = [(record["home"], record["holder"]) for record in key_records.values() if _names_an_item(record)]
+    for host in host_list:
         if host.startswith(domains.WILDCARD) and not domains.is_below(host, tunnel_domain):
-            places += list_proved_below(host.removeprefix(domains.WILDCARD))
-    stored = map(Item.from_record, table.records(places).values())
+            item_keys += list_proved_below(host.removeprefix(domains.WILDCARD))
+    stored = map(Item.from_record, table.read_records(item_keys).values())
     return [reservation for item in stored if item.is_live and (reservation := ServedReservation.of(item))]
 
 
@@ -225,8 +225,9 @@ def list_proved_below(domain: str) -> list[tuple[str, str]]:
 
 def find_proving(host: str, tunnel_domain: str) -> ServedReservation | None:
     """Return the reservation that proves a host outside TUNNEL_DOMAIN, or None. Raises aws.Unavailable."""
-    found = reservations_for("", [host], tunnel_domain)
-    return proofs.find_proving(host, {it.domain: it for it in found if it.is_proved})
+    candidates = read_reservations_for("", [host], tunnel_domain)
+    proved = {reservation.domain: reservation for reservation in candidates if reservation.is_proved}
+    return proofs.find_proving(host, proved)
 
 
 def require_proved(reservation: ServedReservation) -> Write:
@@ -274,8 +275,9 @@ def uses_proxy_protocol(account: str, name: str, tunnel_domain: str) -> bool:
     """
     if ":" in name:
         return any(_address_uses_proxy_protocol(account, id) for id in base_names.list_reservations(account, name))
-    found = {it.domain: it for it in reservations_for(account, [name], tunnel_domain) if it.is_proved}
-    reservation = proofs.find_proving(name, found)
+    candidates = read_reservations_for(account, [name], tunnel_domain)
+    proved = {candidate.domain: candidate for candidate in candidates if candidate.is_proved}
+    reservation = proofs.find_proving(name, proved)
     if reservation is None or reservation.account != account:
         return False
     if not reservation.is_readable:
@@ -285,8 +287,8 @@ def uses_proxy_protocol(account: str, name: str, tunnel_domain: str) -> bool:
 
 def _address_uses_proxy_protocol(account: str, id: str) -> bool:
     """Return whether a reserved address has `proxy_protocol`. Raises UnreadableReservation."""
-    found = table.find_any(items.scope(account, kinds.RESERVED_ADDRS.path), id)
-    return decode_proxy_protocol(found) if found else False
+    item = table.find_any(items.scope(account, kinds.RESERVED_ADDRS.path), id)
+    return decode_proxy_protocol(item) if item else False
 
 
 def decode_proxy_protocol(address: Item) -> bool:

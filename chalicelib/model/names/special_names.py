@@ -70,7 +70,7 @@ def is_listed(owner: SpecialOwner) -> bool:
     return dynamodb.get(item_key.scope, item_key.id) is not None
 
 
-def every() -> Iterator[SpecialEntry | ItemKey]:
+def read_entries() -> Iterator[SpecialEntry | ItemKey]:
     """Yield all entries of the list of special names.
 
     For a malformed entry, yield the primary key of its record instead. Raises aws.Unavailable.
@@ -87,7 +87,7 @@ def read(owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:
     Missing and malformed entries are left out. Raises aws.Unavailable.
     """
     owned = {(item_key.scope, item_key.id): owner for owner in owners if (item_key := find_item_key(owner))}
-    entries = (_decode(owned[item_key], record.get("body")) for item_key, record in table.records(owned).items())
+    entries = (_decode(owned[item_key], record.get("body")) for item_key, record in table.read_records(owned).items())
     return {entry.owner: entry for entry in entries if entry}
 
 
@@ -107,6 +107,6 @@ def _decode(owner: SpecialOwner | None, body: Any) -> SpecialEntry | None:
     """Return the entry in the body of a record, or None if it is malformed."""
     hostports = body.get("hostports") if isinstance(body, Mapping) else None
     is_list = isinstance(hostports, Sequence) and not isinstance(hostports, str)
-    if owner is None or not is_list or not all(isinstance(it, str) for it in hostports or ()):
+    if owner is None or not is_list or not all(isinstance(hostport, str) for hostport in hostports or ()):
         return None
     return SpecialEntry(owner, tuple(hostports or ()))

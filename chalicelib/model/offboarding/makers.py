@@ -76,25 +76,25 @@ class MakerEvents:
         if time.monotonic() - self._read_at < _FRESH:
             return
         self._read_at = time.monotonic()
-        for resource in _read_resources(reading.latest(self._account, _LAG, _ACTIONS, is_busy=self._is_busy)):
+        for resource in _read_resources(reading.read_latest(self._account, _LAG, _ACTIONS, is_busy=self._is_busy)):
             self._latest.setdefault(resource.maker, {})[resource.id] = resource
 
-    def made_lately_by(self, makers: Iterable[str]) -> list[TreeResource]:
+    def find_made_lately_by(self, makers: Iterable[str]) -> list[TreeResource]:
         """Return the resources that `makers` created lately.
 
         Lately means in the minute before a call of `refresh`. Does not read the table.
         """
         return [resource for maker in makers for resource in self._latest.get(maker, {}).values()]
 
-    def made_by(self, maker: str, *, since: int = 0) -> list[TreeResource]:
+    def find_made_by(self, maker: str, *, since: int = 0) -> list[TreeResource]:
         """Return the resources that a maker has created since a Unix second. Raises aws.Unavailable."""
-        events = reading.actions_of(self._account, maker, _ACTIONS, since=since, is_busy=self._is_busy)
+        events = reading.read_actions_of(self._account, maker, _ACTIONS, since=since, is_busy=self._is_busy)
         resources = {resource.id: resource for resource in _read_resources(events)}
         return list((resources | self._latest.get(maker, {})).values())
 
 
 def _read_resources(events: Iterator[Item]) -> Iterator[TreeResource]:
-    for _, event in records.decoded(Event, events):
+    for _, event in records.decode_each(Event, events):
         owner = event.details.get("owner_id", "")
         if "certificate" in event.action:  # the owner of a certificate is the user or bot that requested it
             owner = event.actor.get("owner_id", "")

@@ -47,11 +47,11 @@ def offboard(change: Change, account: str, id: str, choice: Choice) -> Offboardi
         return None
     walk = Walk(Ends(change, root, choice, time.monotonic() + tree_ends.BUDGET))
     is_whole = walk.run()
-    is_complete = is_whole and not walk.has_ended and walk.began >= roots.settled_at(walk.ends.root)
+    is_complete = is_whole and not walk.has_ended and walk.began >= roots.find_settled_time(walk.ends.root)
     if is_complete and kinds.API_KEYS.has(id):
         changes.delete(change, root.scope, id)
         walk.ends.counts[kinds.API_KEYS] = 1
-    wait = 0 if is_complete or not is_whole else max(0, roots.settled_at(walk.ends.root) - clock.seconds())
+    wait = 0 if is_complete or not is_whole else max(0, roots.find_settled_time(walk.ends.root) - clock.seconds())
     kept, more = walk.list_kept()
     return OffboardingResult(is_complete, wait, walk.ends.counts, kept, more)
 
@@ -147,7 +147,7 @@ class Walk:
         since = clock.seconds() - federated_credentials.MAX_LIFETIME
         for id in federated:
             self.ends.check_time()
-            certificates = _of(kinds.SSH_USER_CERTIFICATES, events.made_by(id, since=since))
+            certificates = _select_kind(kinds.SSH_USER_CERTIFICATES, events.find_made_by(id, since=since))
             self.ends.revoke([certificate for certificate in certificates if certificate.owner == self._root.id])
 
     def _explore(self, events: MakerEvents) -> list[TreeResource]:
@@ -160,12 +160,12 @@ class Walk:
         while (self._waiting or self._before is not None) and time.monotonic() < until:
             if not self._waiting:
                 self._read_own_keys()
-            self._lock(events, events.made_lately_by(self._waiting))
+            self._lock(events, events.find_made_lately_by(self._waiting))
             group: list[TreeResource] = []
             while self._waiting and len(group) < _AT_ONCE and time.monotonic() < until:
                 maker = next(iter(self._waiting))
                 del self._waiting[maker]
-                group += events.made_by(maker)
+                group += events.find_made_by(maker)
             self._lock(events, group)
             resources += group
         return resources
@@ -176,7 +176,7 @@ class Walk:
         They include deleted keys. Delete the keys that exist. Add all to `_waiting`, because resources that a deleted
         key created can still exist.
         """
-        ids, has_more = reading.page_of_keys(self._root.account, self._root.id, before=self._before or None)
+        ids, has_more = reading.read_page_of_keys(self._root.account, self._root.id, before=self._before or None)
         self._before = ids[-1] if has_more else None
         new = dict.fromkeys((id for id in ids if id not in self._owners), self._root.id)
         self._owners |= new
@@ -192,7 +192,7 @@ class Walk:
         """
         while resources:
             ended = [resource for resource in resources if not self._is_kept(resource)]
-            self.ends.lock(_of(kinds.API_KEYS, ended))
+            self.ends.lock(_select_kind(kinds.API_KEYS, ended))
             new = {
                 resource.id: resource.owner
                 for resource in ended
@@ -200,7 +200,7 @@ class Walk:
             }
             self._owners |= new
             self._waiting |= new
-            resources = events.made_lately_by(new)
+            resources = events.find_made_lately_by(new)
 
     def _end(self, resources: Collection[TreeResource]) -> None:
         sorted_out: dict[bool, list[TreeResource]] = {True: [], False: []}
@@ -208,11 +208,11 @@ class Walk:
             sorted_out[self._is_kept(resource)].append(resource)
         kept_resources, ended_resources = sorted_out[True], sorted_out[False]
         federated = kinds.FEDERATED_CREDENTIALS
-        self.ends.disable_made(_of(federated, ended_resources), keep=_of(federated, kept_resources))
-        self.ends.revoke(_of(kinds.SSH_USER_CERTIFICATES, resources))
+        self.ends.disable_made(_select_kind(federated, ended_resources), keep=_select_kind(federated, kept_resources))
+        self.ends.revoke(_select_kind(kinds.SSH_USER_CERTIFICATES, resources))
         for kind in (kinds.SSH_CREDENTIALS, kinds.API_KEYS):
-            self.ends.remove_made(kind, _of(kind, ended_resources), keep=_of(kind, kept_resources))
-        self.ends.keep_hosts(_of(kinds.SSH_HOST_CERTIFICATES, resources))
+            self.ends.remove_made(kind, _select_kind(kind, ended_resources), keep=_select_kind(kind, kept_resources))
+        self.ends.keep_hosts(_select_kind(kinds.SSH_HOST_CERTIFICATES, resources))
 
     def _is_kept(self, resource: TreeResource) -> bool:
         """Return whether to keep a resource because its owner is not the owner of the key that created it."""
@@ -220,5 +220,5 @@ class Walk:
         return self.ends.choice.others == "keep" and owner not in ("", resource.owner)
 
 
-def _of(kind: Kind, resources: Iterable[TreeResource]) -> list[TreeResource]:
+def _select_kind(kind: Kind, resources: Iterable[TreeResource]) -> list[TreeResource]:
     return [resource for resource in resources if kind.has(resource.id)]

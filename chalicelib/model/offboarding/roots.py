@@ -27,9 +27,9 @@ def close(change: Change, account: str, id: str) -> Item | None:
 
     A root that is closed already stays unchanged. Raises LastAdmin, and the errors of `Change.commit`.
     """
-    scope, started = items.scope(account, kinds.of(id).path), time.monotonic()
+    scope, started = items.scope(account, kinds.identify(id).path), time.monotonic()
     rewrite = switching.rewrite if is_owner(id) else changes.rewrite
-    closed = rewrite(change, scope, id, _closed)
+    closed = rewrite(change, scope, id, _close)
     if closed and not is_settled(closed) and time.monotonic() - started > 1:
         postpone(closed, SETTLING)
     return closed
@@ -45,14 +45,14 @@ def owner_of(root: Item) -> str:
     return root.id if is_owner(root.id) else str(root.body.get("owner_id", ""))
 
 
-def settled_at(root: Item) -> int:
+def find_settled_time(root: Item) -> int:
     """Return the Unix second from which a new walk can complete the offboarding."""
     return int(root.unseen.get(OFFBOARDED, 0))
 
 
 def is_settled(root: Item) -> bool:
     """Return whether a walk that begins now can complete the offboarding. A walk is a search of the whole tree."""
-    return settled_at(root) <= clock.seconds()
+    return find_settled_time(root) <= clock.seconds()
 
 
 def postpone(root: Item, seconds: int) -> Item:
@@ -67,7 +67,7 @@ def postpone(root: Item, seconds: int) -> Item:
 
 def shut_out(root: Item) -> None:
     """Deactivate the keys and credentials of a closed user or bot. Raises aws.Unavailable."""
-    account, ids = root.account, reading.keys_of(root.account, root.id)
+    account, ids = root.account, reading.list_keys_of(root.account, root.id)
     keys = table.find_each(items.scope(account, kinds.API_KEYS.path), ids)
     federated = [item for item in list_federated(account, root.id) if item.body.get("owner_id") == root.id]
     owned = [*keys.values(), *ownership.list_credentials(account, root.id), *federated]
@@ -81,8 +81,8 @@ def list_federated(account: str, owner: str) -> list[Item]:
 
     Raises aws.Unavailable.
     """
-    credentials = table.newest(items.scope(account, kinds.FEDERATED_CREDENTIALS.path))
-    decoded = records.decoded(FederatedCredential, credentials)
+    credentials = table.list_newest(items.scope(account, kinds.FEDERATED_CREDENTIALS.path))
+    decoded = records.decode_each(FederatedCredential, credentials)
     return [item for item, stored in decoded if stored.owner_claim or stored.owner_id == owner]
 
 
@@ -94,7 +94,7 @@ def disable(item: Item) -> Item:
     return replace(item, body=body, unique_keys=keys)
 
 
-def _closed(item: Item) -> Item:
+def _close(item: Item) -> Item:
     """Return the item of a root with the changes that close the root. Does not write the item.
 
     The item also gets the Unix second from which a walk can complete the offboarding.
@@ -104,7 +104,7 @@ def _closed(item: Item) -> Item:
     elif kinds.FEDERATED_CREDENTIALS.has(item.id):
         after = disable(item)
     else:
-        after = item if OFFBOARDED in item.unseen else replace(item, unique_keys=(api_keys.locked(item.id),))
+        after = item if OFFBOARDED in item.unseen else replace(item, unique_keys=(api_keys.build_locked_key(item.id),))
     if after == item and OFFBOARDED in item.unseen:
         return item
     return switches.add_marker(after, OFFBOARDED, clock.seconds() + SETTLING)

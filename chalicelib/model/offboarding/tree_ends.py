@@ -75,7 +75,7 @@ class Ends:
         self._locked |= {key.id for key in keys}
         if items_by_id:
             self.postpone()
-            direct_writes.set_all([(key, key.attributes) for key in map(api_keys.locked, items_by_id)])
+            direct_writes.set_all([(key, key.attributes) for key in map(api_keys.build_locked_key, items_by_id)])
 
     def postpone(self) -> None:
         """Postpone the time from which a walk can complete the offboarding.
@@ -91,7 +91,7 @@ class Ends:
         for item in credentials:
             self.check_time()
             if self._delete(item):
-                self._count(kinds.of(item.id), 1)
+                self._count(kinds.identify(item.id), 1)
 
     def remove_made(self, kind: Kind, resources: Collection[TreeResource], *, keep: Collection[TreeResource]) -> None:
         """Delete the resources in `resources`, which are of one kind.
@@ -125,7 +125,7 @@ class Ends:
 
         Raises OutOfTime, ListFull, aws.Unavailable.
         """
-        for authority, group in _by_authority(certificates):
+        for authority, group in _group_by_authority(certificates):
             valid_certificates = [
                 certificate
                 for certificate in group
@@ -160,13 +160,13 @@ class Ends:
         if issuer := revocations.find_issuer(account, authority):
             return issuer
         certificates = self._find(kinds.SSH_USER_CERTIFICATES, group).values()
-        decoded = records.decoded(IssuedCertificate, certificates)
-        return next((Issuer(account, authority, stored.signed().authority) for _, stored in decoded), None)
+        decoded = records.decode_each(IssuedCertificate, certificates)
+        return next((Issuer(account, authority, stored.decode_signed().authority) for _, stored in decoded), None)
 
     def _list(self, authority: str) -> list[Chunk]:
         """Return the records with the entries of a revocation list ("chunks"), read once per call."""
         if authority not in self._lists:
-            self._lists[authority] = revocation_lists.chunks(authority)
+            self._lists[authority] = revocation_lists.read_chunks(authority)
         return self._lists[authority]
 
     def _delete(self, item: Item) -> bool:
@@ -190,7 +190,7 @@ class Ends:
         self.counts[kind] = self.counts.get(kind, 0) + number
 
 
-def _by_authority(certificates: Iterable[TreeResource]) -> Iterator[tuple[str, list[TreeResource]]]:
+def _group_by_authority(certificates: Iterable[TreeResource]) -> Iterator[tuple[str, list[TreeResource]]]:
     """Yield the ids of SSH authorities, with the certificates that they issued. Ended certificates are left out."""
     groups: dict[str, list[TreeResource]] = {}
     for certificate in certificates:

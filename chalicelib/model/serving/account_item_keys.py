@@ -57,7 +57,7 @@ Value: TypeAlias = (
 
 
 @dataclass(frozen=True)
-class Found:
+class StoredValue:
     """The result of a read: the value at an item key, or None. `version` changes with the value, and is "" if there is
     none.
     """
@@ -66,8 +66,11 @@ class Found:
     value: Value | None = None
 
 
+StoredValues: TypeAlias = Mapping[ItemKey, StoredValue]
+
+
 @dataclass(frozen=True)
-class Wanted:
+class RecordsRequest:
     """A request for all records about some hosts, ports, edges and tunnels of an account.
 
     `ids` are the ids of the edges and tunnels.
@@ -86,7 +89,7 @@ def digest(versions: Iterable[str]) -> str:
 
 def item_key_in(account: str, id: str) -> ItemKey:
     """Return the item key of the item with an id in an account."""
-    return ItemKey(items.scope(account, kinds.of(id).path), id)
+    return ItemKey(items.scope(account, kinds.identify(id).path), id)
 
 
 def certificates_item_key(account: str) -> ItemKey:
@@ -102,44 +105,44 @@ def routes_item_key(edge: ItemKey) -> ItemKey:
     return ItemKey(edges.routes_scope(edge.scope, edge.id), "")
 
 
-def list_item_keys(wanted: Wanted, found: Mapping[ItemKey, Found], tunnel_domain: str) -> set[ItemKey]:
+def list_item_keys(request: RecordsRequest, values: StoredValues, tunnel_domain: str) -> set[ItemKey]:
     """Return the item keys of all records about the wanted hosts, ports, edges and tunnels.
 
-    The values at these item keys can refer to further item keys. Read the item keys that are missing in `found`, and
+    The values at these item keys can refer to further item keys. Read the item keys that are missing in `values`, and
     call this function again until none is missing.
     """
-    walk = _Walk(wanted.account, found, tunnel_domain)
-    for host in wanted.hosts:
+    walk = _Walk(request.account, values, tunnel_domain)
+    for host in request.hosts:
         walk.add_host(host)
-    for port in wanted.ports:
+    for port in request.ports:
         walk.add_port(port)
-    for id in wanted.ids:
+    for id in request.ids:
         walk.add_item(id)
     return walk.item_keys
 
 
 class _Walk:
-    """Collects the item keys of an account's records. They include item keys to which the values in `found` refer."""
+    """Collects the item keys of an account's records. They include item keys to which `values` refer."""
 
-    def __init__(self, account: str, found: Mapping[ItemKey, Found], tunnel_domain: str) -> None:
+    def __init__(self, account: str, values: StoredValues, tunnel_domain: str) -> None:
         self.item_keys = {ItemKey(accounts.SCOPE, account), certificates_item_key(account)}
-        self._account, self._found, self._tunnel_domain = account, found, tunnel_domain
+        self._account, self._values, self._tunnel_domain = account, values, tunnel_domain
 
     def add_host(self, host: str) -> None:
         """Add the records that decide which account owns a host, and which edge or tunnel answers there."""
         self._add_owner(host)
         hostports = name_keys.list_hostport_item_keys(self._account, host)
         for key in self._add_keys(hostports):
-            self._add_holder(key, kinds.EDGES)
+            self._add_key_owner(key, kinds.EDGES)
         if not host.startswith(WILDCARD):
             for key in self._add_keys(self._tunnel_item_keys(host)):
-                if self._add_holder(key, [kinds.TUNNELS]):
+                if self._add_key_owner(key, [kinds.TUNNELS]):
                     self._add_restrictions_of(host)
 
     def add_port(self, port: str) -> None:
         """Add the tunnel and the TCP edges of a port."""
         for key in self._add_keys([name_keys.name_item_key(f"{self._tunnel_domain}:{port}")]):
-            if self._add_holder(key, [kinds.TUNNELS]):
+            if self._add_key_owner(key, [kinds.TUNNELS]):
                 self._add_addresses(key)
             for item_key in key.sharers:
                 if kinds.TCP_EDGES.has(item_key.id):
@@ -148,7 +151,7 @@ class _Walk:
     def add_item(self, id: str) -> None:
         """Add an edge or tunnel by id, with the records that it refers to."""
         item_key = item_key_in(self._account, id)
-        if kinds.of(id) in kinds.EDGES:
+        if kinds.identify(id) in kinds.EDGES:
             self._add_edge(item_key)
             if isinstance(edge := self._value(item_key), ServedEdge):
                 self._add_proved_below(edge)
@@ -160,7 +163,7 @@ class _Walk:
 
     def _tunnel_item_keys(self, host: str) -> list[ItemKey]:
         item_key = name_keys.name_item_key(host)
-        return [it for it in name_keys.list_owner_item_keys(host, self._tunnel_domain) if it == item_key]
+        return [item_key] if item_key in name_keys.list_owner_item_keys(host, self._tunnel_domain) else []
 
     def _add_owner(self, host: str) -> None:
         self._add_keys(name_keys.list_owner_item_keys(host, self._tunnel_domain))
@@ -169,9 +172,9 @@ class _Walk:
 
     def _add_keys(self, item_keys: Iterable[ItemKey]) -> list[NameKey]:
         """Add the item keys of unique keys. Return those unique keys that were read already."""
-        wanted = list(item_keys)
-        self.item_keys.update(wanted)
-        return [key for item_key in wanted if (key := self._find_key(item_key))]
+        key_list = list(item_keys)
+        self.item_keys.update(key_list)
+        return [key for item_key in key_list if (key := self._find_key(item_key))]
 
     def _add_restrictions_of(self, host: str) -> None:
         """Add the account's reservations that cover a tunnel's host. Their domains may be unproved.
@@ -180,26 +183,26 @@ class _Walk:
         """
         covering = name_keys.list_reservation_item_keys(self._account, host, self._tunnel_domain, self._find_key)
         if not domains.is_below(host, self._tunnel_domain):
-            own = self._add_keys(name_keys.list_own_keys(self._account, host))
-            covering += [item_key for key in own if (item_key := self._holder(key, kinds.RESERVED_DOMAINS))]
+            keys = self._add_keys(name_keys.list_own_keys(self._account, host))
+            covering += [item_key for key in keys if (item_key := self._find_key_owner(key, kinds.RESERVED_DOMAINS))]
         for item_key in covering:
             self.item_keys.add(item_key)
-            found = self._value(item_key)
-            if isinstance(found, ServedReservation) and found.domain in proofs.list_proving_domains(host):
-                self._add_parts(sites.list_policies(found))
+            reservation = self._value(item_key)
+            if isinstance(reservation, ServedReservation) and reservation.domain in proofs.list_proving_domains(host):
+                self._add_parts(sites.list_policies(reservation))
 
     def _add_addresses(self, key: NameKey) -> None:
         """Add the account's reserved addresses at the port of a tunnel, with their IP policies."""
         for item_key in key.list_addresses_of(self._account):
             self.item_keys.add(item_key)
-            if isinstance(found := self._value(item_key), ServedAddress):
-                self._add_parts(sites.list_policies(found))
+            if isinstance(address := self._value(item_key), ServedAddress):
+                self._add_parts(sites.list_policies(address))
 
-    def _add_holder(self, key: NameKey, of_kinds: Iterable[kinds.Kind]) -> bool:
+    def _add_key_owner(self, key: NameKey, of_kinds: Iterable[kinds.Kind]) -> bool:
         """Add the account's items of some kinds to which a unique key refers. Return whether there are any."""
-        item_keys = [item_key for kind in of_kinds if (item_key := self._holder(key, kind))]
+        item_keys = [item_key for kind in of_kinds if (item_key := self._find_key_owner(key, kind))]
         for item_key in item_keys:
-            if kinds.of(item_key.id) is kinds.TUNNELS:
+            if kinds.identify(item_key.id) is kinds.TUNNELS:
                 self._add_tunnel(item_key)
             else:
                 self._add_edge(item_key)
@@ -215,21 +218,21 @@ class _Walk:
         self._add_parts(filter(kinds.IP_POLICIES.has, tunnel.ip_policies))
         return tunnel
 
-    def _holder(self, key: NameKey, kind: kinds.Kind) -> ItemKey | None:
-        found = key.holder_of(kind)
-        return found if found and found == ItemKey(items.scope(self._account, kind.path), found.id) else None
+    def _find_key_owner(self, key: NameKey, kind: kinds.Kind) -> ItemKey | None:
+        owner = key.find_owner_item(kind)
+        return owner if owner and owner == ItemKey(items.scope(self._account, kind.path), owner.id) else None
 
     def _add_edge(self, item_key: ItemKey) -> None:
         """Add an edge with all records that it refers to.
 
         An HTTPS edge is added after its routes were read, because it is decoded together with them.
         """
-        if kinds.of(item_key.id) is kinds.HTTPS_EDGES:
+        if kinds.identify(item_key.id) is kinds.HTTPS_EDGES:
             routes = routes_item_key(item_key)
             self.item_keys.add(routes)
-            if routes not in self._found:
+            if routes not in self._values:
                 return
-            self._add_parts(served.list_parts_of(it for it in self._entries(routes) if isinstance(it, Item)))
+            self._add_parts(served.list_parts_of(entry for entry in self._entries(routes) if isinstance(entry, Item)))
         if item_key in self.item_keys:
             return
         self.item_keys.add(item_key)
@@ -247,7 +250,7 @@ class _Walk:
             self.item_keys.add(address)
             self.add_port(port)
             for key in self._add_keys([address]):
-                self.item_keys.update(it for it in key.sharers if kinds.RESERVED_ADDRS.has(it.id))
+                self.item_keys.update(sharer for sharer in key.sharers if kinds.RESERVED_ADDRS.has(sharer.id))
 
     def _add_proved_below(self, edge: ServedEdge) -> None:
         """Add the list of domains that are proved one label below an edge's wildcards.
@@ -258,7 +261,7 @@ class _Walk:
             if host.startswith(WILDCARD) and not domains.is_below(host, self._tunnel_domain):
                 below = ItemKey(reservations.proved_scope(host.removeprefix(WILDCARD)), "")
                 self.item_keys.add(below)
-                self.item_keys.update(it for it in self._entries(below) if isinstance(it, ItemKey))
+                self.item_keys.update(entry for entry in self._entries(below) if isinstance(entry, ItemKey))
 
     def _add_parts(self, ids: Iterable[str]) -> None:
         """Add the backends, certificate authorities and IP policies with these ids.
@@ -267,7 +270,7 @@ class _Walk:
         """
         for id in ids:
             item_key = item_key_in(self._account, id)
-            if kinds.of(id) is kinds.OTHER_BACKENDS or item_key in self.item_keys:
+            if kinds.identify(id) is kinds.OTHER_BACKENDS or item_key in self.item_keys:
                 continue
             self.item_keys.add(item_key)
             match self._value(item_key):
@@ -279,8 +282,8 @@ class _Walk:
     def _add_tunnels(self) -> None:
         item_key = tunnels_item_key(self._account)
         self.item_keys.add(item_key)
-        found = (it for it in self._entries(item_key) if isinstance(it, ServedTunnel))
-        self.item_keys.update(ItemKey(gateways.GATEWAYS, it.gateway) for it in found)
+        labelled_tunnels = (entry for entry in self._entries(item_key) if isinstance(entry, ServedTunnel))
+        self.item_keys.update(ItemKey(gateways.GATEWAYS, tunnel.gateway) for tunnel in labelled_tunnels)
 
     def _entries(self, item_key: ItemKey) -> tuple[object, ...]:
         """Return the entries of the list at an item key. Return () if the list has not been read."""
@@ -292,5 +295,5 @@ class _Walk:
         return value if isinstance(value, NameKey) else None
 
     def _value(self, item_key: ItemKey) -> Value | None:
-        found = self._found.get(item_key)
-        return found.value if found else None
+        stored = self._values.get(item_key)
+        return stored.value if stored else None

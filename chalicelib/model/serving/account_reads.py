@@ -16,7 +16,15 @@ from chalicelib.model.names import base_names, reservations
 from chalicelib.model.names.name_keys import NameKey
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving import account_item_keys
-from chalicelib.model.serving.account_item_keys import Found, Switch, Value, Wanted, digest, routes_item_key
+from chalicelib.model.serving.account_item_keys import (
+    RecordsRequest,
+    StoredValue,
+    StoredValues,
+    Switch,
+    Value,
+    digest,
+    routes_item_key,
+)
 from chalicelib.model.serving.sites import ServedAddress
 from chalicelib.model.tls import tls_certificates
 from chalicelib.model.tunnels import gateways, online_tunnels
@@ -36,116 +44,115 @@ _ROUTES = "/routes"
 _RESERVED = frozenset((kinds.RESERVED_DOMAINS.path, kinds.RESERVED_ADDRS.path))
 
 
-def read_items(item_keys: Iterable[ItemKey]) -> dict[ItemKey, Found]:
+def read_items(item_keys: Iterable[ItemKey]) -> dict[ItemKey, StoredValue]:
     """Return the unique keys and items at these item keys. One call reads up to 100. Raises aws.Unavailable."""
-    wanted = list(item_keys)
-    records = table.records((it.scope, it.id) for it in wanted)
-    return {it: _decode(it, records.get((it.scope, it.id))) for it in wanted}
+    key_list = list(item_keys)
+    records = table.read_records((item_key.scope, item_key.id) for item_key in key_list)
+    return {item_key: _decode(item_key, records.get((item_key.scope, item_key.id))) for item_key in key_list}
 
 
-def read_item_keys(item_keys: Iterable[ItemKey]) -> dict[ItemKey, Found]:
+def read_item_keys(item_keys: Iterable[ItemKey]) -> dict[ItemKey, StoredValue]:
     """Return the values at some item keys.
 
-    Places are primary keys of items, or partition keys of lists. All items are read together, each list separately.
+    Item keys are primary keys of items, or partition keys of lists. All items are read together, each list separately.
     Raises aws.Unavailable.
     """
-    wanted = list(item_keys)
-    found = read_items(it for it in wanted if it.id)
-    return found | {it: read_list(it) for it in wanted if not it.id}
+    key_list = list(item_keys)
+    values = read_items(item_key for item_key in key_list if item_key.id)
+    return values | {item_key: read_list(item_key) for item_key in key_list if not item_key.id}
 
 
 def complete(
-    wanted: Wanted,
-    known: Mapping[ItemKey, Found],
+    request: RecordsRequest,
+    earlier_values: StoredValues,
     tunnel_domain: str,
-    read: Callable[[Collection[ItemKey]], Mapping[ItemKey, Found]] = read_item_keys,
-) -> dict[ItemKey, Found]:
-    """Return the values of all records that `wanted` requires, by item key.
+    read: Callable[[Collection[ItemKey]], StoredValues] = read_item_keys,
+) -> dict[ItemKey, StoredValue]:
+    """Return the values of all records that a request requires, by item key.
 
-    Values refer to further item keys, so the function `read` is called until no item key is missing. `known` has the
-    values of earlier reads. Edges in `known` may not be decoded yet, for example after a change. Raises the errors of
-    `read`.
+    Values refer to further item keys, so the function `read` is called until no item key is missing. Edges among the
+    `earlier_values` may not be decoded yet, for example after a change. Raises the errors of `read`.
     """
-    found = {**known}
-    undecoded = [item_key for item_key, it in known.items() if isinstance(it.value, Item)]
-    found |= _decode_edges(undecoded, found, tunnel_domain)
-    while missing := (item_keys := account_item_keys.list_item_keys(wanted, found, tunnel_domain)) - found.keys():
-        found |= (new := read(missing))
-        found |= _decode_edges(undecoded := [*undecoded, *new], found, tunnel_domain)
-    return {item_key: found[item_key] for item_key in item_keys}
+    values = {**earlier_values}
+    undecoded = [item_key for item_key, stored in earlier_values.items() if isinstance(stored.value, Item)]
+    values |= _decode_edges(undecoded, values, tunnel_domain)
+    while missing := (item_keys := account_item_keys.list_item_keys(request, values, tunnel_domain)) - values.keys():
+        values |= (new := read(missing))
+        values |= _decode_edges(undecoded := [*undecoded, *new], values, tunnel_domain)
+    return {item_key: values[item_key] for item_key in item_keys}
 
 
-def read_list(item_key: ItemKey) -> Found:
+def read_list(item_key: ItemKey) -> StoredValue:
     """Return the entries of the list at an item key. Raises aws.Unavailable."""
     account, _, path = item_key.scope.partition("#")
     if path == kinds.TLS_CERTIFICATES.path:
         certificates = tuple(tls_certificates.read_certificates(account))
-        return _found(certificates, *(it.certificate.id for it in certificates))
+        return _make_value(certificates, *(certificate.certificate.id for certificate in certificates))
     if path == kinds.TUNNELS.path:
-        decoded = (online_tunnels.decode(it) for it in online_tunnels.list_stored(account) if it.body.get("labels"))
-        labelled = tuple(it for it in decoded if it and it.gateway)
-        return _found(labelled, *(it.id for it in labelled))
+        tunnel_items = (item for item in online_tunnels.list_stored(account) if item.body.get("labels"))
+        labelled = tuple(tunnel for tunnel in map(online_tunnels.decode, tunnel_items) if tunnel and tunnel.gateway)
+        return _make_value(labelled, *(tunnel.id for tunnel in labelled))
     if path.endswith(_ROUTES):
         routes = tuple(edges.list_routes(item_key.scope))
-        return _found(routes, *(f"{it.id} {it.revision}" for it in routes))
+        return _make_value(routes, *(f"{route.id} {route.revision}" for route in routes))
     below = item_key.scope.removeprefix(reservations.proved_scope(""))
-    proved = tuple(ItemKey(*it) for it in reservations.list_proved_below(below))
-    return _found(proved, *(it.id for it in proved))
+    proved = tuple(ItemKey(*proved_key) for proved_key in reservations.list_proved_below(below))
+    return _make_value(proved, *(proved_key.id for proved_key in proved))
 
 
-def _decode_edges(
-    item_keys: Iterable[ItemKey], found: Mapping[ItemKey, Found], tunnel_domain: str
-) -> dict[ItemKey, Found]:
+def _decode_edges(item_keys: Iterable[ItemKey], values: StoredValues, tunnel_domain: str) -> dict[ItemKey, StoredValue]:
     """Return the edges at some `item_keys`, decoded together with their routes. Edges decoded earlier are left out.
 
     If the record of an edge is malformed, its hostports are taken from the unique keys that refer to the edge. So no
     tunnel can answer at them. Raises aws.Unavailable.
     """
-    made: dict[ItemKey, Found] = {}
+    edge_values: dict[ItemKey, StoredValue] = {}
     for item_key in item_keys:
-        it = found[item_key]
-        if not isinstance(item := it.value, Item):
+        stored = values[item_key]
+        if not isinstance(item := stored.value, Item):
             continue
         routes = routes_item_key(item_key)
-        if routes in found or kinds.at(item_key.scope.partition("#")[2]) is not kinds.HTTPS_EDGES:
-            edge = _decode_edge(item, found.get(routes), tunnel_domain)
+        if routes in values or kinds.find_by_path(item_key.scope.partition("#")[2]) is not kinds.HTTPS_EDGES:
+            edge = _decode_edge(item, values.get(routes), tunnel_domain)
             if edge.error and not edge.hostports:
-                edge = replace(edge, hostports=_hostports_of_keys(item_key, found))
+                edge = replace(edge, hostports=_hostports_of_keys(item_key, values))
             is_served = edge.hostports or edge.error
-            made[item_key] = replace(it, value=edge if is_served else None)
-            if routes in found:
-                made[routes] = replace(found[routes], value=())
-    return made
+            edge_values[item_key] = replace(stored, value=edge if is_served else None)
+            if routes in values:
+                edge_values[routes] = replace(values[routes], value=())
+    return edge_values
 
 
-def _decode_edge(item: Item, routes: Found | None, tunnel_domain: str) -> ServedEdge:
+def _decode_edge(item: Item, routes: StoredValue | None, tunnel_domain: str) -> ServedEdge:
     listed = routes.value if routes and isinstance(routes.value, tuple) else ()
-    of_edge = [it for it in listed if isinstance(it, Item)]
-    if kinds.of(item.id) is kinds.HTTPS_EDGES:
+    of_edge = [entry for entry in listed if isinstance(entry, Item)]
+    if kinds.identify(item.id) is kinds.HTTPS_EDGES:
         of_edge = edges.complete_routes(item, of_edge)
     edge = served.decode_edge(item, of_edge)
-    return replace(
-        edge, hostports=tuple(it for it in edge.hostports if base_names.has_keys_of(item, it, tunnel_domain))
+    hostports = (hostport for hostport in edge.hostports if base_names.has_keys_of(item, hostport, tunnel_domain))
+    return replace(edge, hostports=tuple(hostports))
+
+
+def _hostports_of_keys(edge: ItemKey, values: StoredValues) -> tuple[str, ...]:
+    hostport_keys = (item_key for item_key in values if item_key.scope.startswith(f"{base_names.HOSTPORTS}#"))
+    keys = ((item_key, values[item_key].value) for item_key in hostport_keys)
+    scopes = (
+        item_key.scope
+        for item_key, key in keys
+        if isinstance(key, NameKey) and ItemKey(key.scope, key.owner_id) == edge
     )
+    return tuple(sorted(scope.rpartition("/")[2] for scope in scopes))
 
 
-def _hostports_of_keys(edge: ItemKey, found: Mapping[ItemKey, Found]) -> tuple[str, ...]:
-    held = (
-        (item_key, it.value) for item_key, it in found.items() if item_key.scope.startswith(f"{base_names.HOSTPORTS}#")
-    )
-    own = (item_key for item_key, key in held if isinstance(key, NameKey) and ItemKey(key.scope, key.holder) == edge)
-    return tuple(sorted(item_key.scope.rpartition("/")[2] for item_key in own))
-
-
-def _decode(item_key: ItemKey, record: Mapping[str, Any] | None) -> Found:
+def _decode(item_key: ItemKey, record: Mapping[str, Any] | None) -> StoredValue:
     if record is None:
-        return Found()
+        return StoredValue()
     if item_key.id == unique_keys.ID:
         key = NameKey.of(record)
-        return _found(key, repr(key))
-    item = items.live_item(record)
+        return _make_value(key, repr(key))
+    item = items.decode_live(record)
     value = _decoder(item_key)(item) if item and _is_whole_or_damaged(item) else None
-    return _found(value, f"{item.revision}") if item and value else Found()
+    return _make_value(value, f"{item.revision}") if item and value else StoredValue()
 
 
 def _is_whole_or_damaged(item: Item) -> bool:
@@ -167,12 +174,12 @@ def _decoder(item_key: ItemKey) -> Callable[[Item], Value | None]:
         return lambda item: item
     if path in _PARTS:
         return served.decode_part
-    others: dict[str, Callable[[Item], Value | None]] = {
+    decoders: dict[str, Callable[[Item], Value | None]] = {
         kinds.TUNNELS.path: online_tunnels.decode,
         kinds.RESERVED_DOMAINS.path: ServedReservation.of,
         kinds.RESERVED_ADDRS.path: _decode_address,
     }
-    return others[path]
+    return decoders[path]
 
 
 def _decode_address(item: Item) -> ServedAddress:
@@ -182,6 +189,6 @@ def _decode_address(item: Item) -> ServedAddress:
         return ServedAddress(None)
 
 
-def _found(value: Value, *versions: str) -> Found:
+def _make_value(value: Value, *versions: str) -> StoredValue:
     """Return a value with one version text: a digest of the versions of its records."""
-    return Found(digest(versions), value)
+    return StoredValue(digest(versions), value)

@@ -14,7 +14,7 @@ from chalicelib.model.names import name_keys, reservations
 from chalicelib.model.names.name_keys import NameKey
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving import account_changes
-from chalicelib.model.serving.account_item_keys import Found, Switch, Wanted, item_key_in
+from chalicelib.model.serving.account_item_keys import RecordsRequest, StoredValue, StoredValues, Switch, item_key_in
 from chalicelib.model.serving.sites import ServedAddress
 from chalicelib.model.tls.tls_certificates import SealedCertificate, ServedCertificate
 from chalicelib.model.tunnels.gateways import Gateway
@@ -30,7 +30,7 @@ class _Identified(Protocol):
 R = TypeVar("R", bound=_Identified)
 T = TypeVar("T")
 
-_NOTHING = Wanted("")
+_NOTHING = RecordsRequest("")
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class AccountRecords:
     """The records of one account that decide which edge or tunnel answers at the hosts `names`.
 
     `reservations` can belong to other accounts. All `gateways` are live. `addresses` are the reserved addresses of
-    tunnels, by host:port. `wanted` is the request for these records. `found` has the values that were read, by item
-    key: the primary key of a record, or the partition key of a list. `wanted` and `found` serve to read changed records
-    again. `versions` has a text for every item key. The text changes with the value, and is "" if there is no value.
+    tunnels, by host:port. `request` is the request for these records. `values` has the values that were read, by item
+    key: the primary key of a record, or the partition key of a list. Both serve to read changed records again.
+    `versions` has a text for every item key. The text changes with the value, and is "" if there is no value.
     """
 
     account: str
@@ -57,70 +57,72 @@ class AccountRecords:
     addresses: Mapping[str, Sequence[ServedAddress]] = field(default_factory=dict)
     versions: Mapping[ItemKey, str] = field(default_factory=dict)
     rejected: Mapping[str, str] = field(default_factory=dict)  # Envoy's error about a certificate, by its id
-    wanted: Wanted = _NOTHING
-    found: Mapping[ItemKey, Found] = field(default_factory=dict, repr=False)
+    request: RecordsRequest = _NOTHING
+    values: StoredValues = field(default_factory=dict, repr=False)
 
     @staticmethod
-    def of(wanted: Wanted, found: Mapping[ItemKey, Found], rejected: Mapping[str, str]) -> "AccountRecords":
-        """Return the records for the request `wanted`, given all values that were read for it.
+    def of(request: RecordsRequest, values: StoredValues, rejected: Mapping[str, str]) -> "AccountRecords":
+        """Return the records for a request, given all values that were read for it.
 
         `rejected` has Envoy's errors by certificate id. Ids of unknown certificates are ignored.
         """
-        switch = found.get(ItemKey(accounts.SCOPE, wanted.account), Found()).value
-        every = _group_values(found)
-        certificates = _by_id(it.certificate for it in every.list_of(SealedCertificate))
-        reserved = [*every.list_of(ServedReservation), *_reservations_of_others(wanted.account, found)]
-        tunnels = _by_id(every.list_of(ServedTunnel))
+        switch = values.get(ItemKey(accounts.SCOPE, request.account), StoredValue()).value
+        groups = _group_values(values)
+        certificates = _index_by_id(certificate.certificate for certificate in groups.list_of(SealedCertificate))
+        reserved = [*groups.list_of(ServedReservation), *_reservations_of_others(request.account, values)]
+        tunnels = _index_by_id(groups.list_of(ServedTunnel))
         return AccountRecords(
-            wanted.account,
-            wanted.hosts,
+            request.account,
+            request.hosts,
             isinstance(switch, Switch) and switch.is_active,
             tunnels,
-            _by_id(every.list_of(Gateway)),
-            {it.id: _with_addresses(it, found) for it in every.list_of(ServedEdge)},
-            _by_id(every.list_of(ServedBackend)),
-            _by_id(every.list_of(ServedAuthority)),
-            _by_id(every.list_of(ServedPolicy)),
+            _index_by_id(groups.list_of(Gateway)),
+            {edge.id: _add_addresses(edge, values) for edge in groups.list_of(ServedEdge)},
+            _index_by_id(groups.list_of(ServedBackend)),
+            _index_by_id(groups.list_of(ServedAuthority)),
+            _index_by_id(groups.list_of(ServedPolicy)),
             certificates,
             tuple(sorted(reserved, key=lambda reservation: reservation.id)),
-            dict(_list_addresses(tunnels.values(), found)),
-            {item_key: it.version for item_key, it in found.items()},
+            dict(_list_addresses(tunnels.values(), values)),
+            {item_key: stored.version for item_key, stored in values.items()},
             {id: error for id, error in rejected.items() if id in certificates},
-            wanted,
-            found,
+            request,
+            values,
         )
 
-    def replace(self, changed: Mapping[ItemKey, Found], removed: Set[ItemKey]) -> "AccountRecords":
+    def replace(self, changed: StoredValues, removed: Set[ItemKey]) -> "AccountRecords":
         """Return these records with changed values, and without the values at `removed` item keys.
 
         A usual change replaces a few values among thousands. So the other values are copied, and not grouped again.
         """
-        found = {**self.found, **changed}
+        values = {**self.values, **changed}
         for item_key in removed:
-            del found[item_key]
-        former = [self.found[item_key].value for item_key in (*changed, *removed) if item_key in self.found]
-        new = [it.value for it in changed.values()]
+            del values[item_key]
+        former = [self.values[item_key].value for item_key in (*changed, *removed) if item_key in self.values]
+        new = [stored.value for stored in changed.values()]
         if not all(map(_is_separate, (*former, *new))):
-            return AccountRecords.of(self.wanted, found, self.rejected)
+            return AccountRecords.of(self.request, values, self.rejected)
         return replace(
             self,
             edges=_replace_by_id(self.edges, former, new, ServedEdge),
             backends=_replace_by_id(self.backends, former, new, ServedBackend),
             authorities=_replace_by_id(self.authorities, former, new, ServedAuthority),
             policies=_replace_by_id(self.policies, former, new, ServedPolicy),
-            versions={item_key: it.version for item_key, it in found.items()},
-            found=found,
+            versions={item_key: stored.version for item_key, stored in values.items()},
+            values=values,
         )
 
-    def extended_by(self, more: "AccountRecords") -> "AccountRecords":
+    def extend(self, more: "AccountRecords") -> "AccountRecords":
         """Return these records with more records of the account that were read later. Records that both have must be
         equal.
         """
-        reserved = {it.id: it for it in (*self.reservations, *more.reservations)}
-        before, wanted = self.wanted, more.wanted
+        reserved = {reservation.id: reservation for reservation in (*self.reservations, *more.reservations)}
+        first, second = self.request, more.request
+        hosts, ports, ids = first.hosts | second.hosts, first.ports | second.ports, first.ids | second.ids
+        request = RecordsRequest(self.account, hosts, ports, ids)
         return AccountRecords(
             self.account,
-            before.hosts | wanted.hosts,
+            hosts,
             more.is_active,
             {**self.tunnels, **more.tunnels},
             {**self.gateways, **more.gateways},
@@ -129,17 +131,17 @@ class AccountRecords:
             {**self.authorities, **more.authorities},
             {**self.policies, **more.policies},
             {**self.certificates, **more.certificates},
-            tuple(sorted(reserved.values(), key=lambda it: it.id)),
+            tuple(sorted(reserved.values(), key=lambda reservation: reservation.id)),
             {**self.addresses, **more.addresses},
             {**self.versions, **more.versions},
             self.rejected,
-            Wanted(self.account, before.hosts | wanted.hosts, before.ports | wanted.ports, before.ids | wanted.ids),
-            {**self.found, **more.found},
+            request,
+            {**self.values, **more.values},
         )
 
     def is_affected_by(self, item_key: ItemKey) -> bool:
         """Return whether the change of a record can affect these records."""
-        return account_changes.is_affected(self.account, item_key, self.found)
+        return account_changes.is_affected(self.account, item_key, self.values)
 
     def find_differences(self, after: "AccountRecords", item_keys: Iterable[ItemKey]) -> set[ItemKey]:
         """Return those `item_keys` at which the later records `after` have another value than these records."""
@@ -151,14 +153,16 @@ class AccountRecords:
 
         They must be read again: the lease may have been renewed, and the change log does not contain renewals.
         """
-        ended = (it for it in self.tunnels.values() if it.has_lapsed(now))
-        return frozenset(item_key_in(it.account, it.id) for it in ended)
+        ended = (tunnel for tunnel in self.tunnels.values() if tunnel.has_lapsed(now))
+        return frozenset(item_key_in(tunnel.account, tunnel.id) for tunnel in ended)
 
     def find_next_expiry(self, now: float) -> float:
         """Return the next Unix time at which a tunnel's lease ends, or a certificate begins or ends."""
-        leases = (float(it.expires) for it in self.tunnels.values())
-        validity = (at.timestamp() for it in self.certificates.values() for at in (it.not_before, it.not_after))
-        return min((at for at in (*leases, *validity) if at > now), default=float("inf"))
+        leases = (float(tunnel.expires) for tunnel in self.tunnels.values())
+        certificates = self.certificates.values()
+        begins = (certificate.not_before.timestamp() for certificate in certificates)
+        ends = (certificate.not_after.timestamp() for certificate in certificates)
+        return min((at for at in (*leases, *begins, *ends) if at > now), default=float("inf"))
 
 
 class _Values:
@@ -174,19 +178,19 @@ class _Values:
         return self._by_type.get(of_type, [])
 
 
-def _group_values(found: Mapping[ItemKey, Found]) -> _Values:
+def _group_values(stored_values: StoredValues) -> _Values:
     """Group all values and entries of lists by type. This takes one pass, because an account can have thousands."""
     values = _Values()
-    for it in found.values():
-        if isinstance(it.value, tuple):
-            for entry in it.value:
+    for stored in stored_values.values():
+        if isinstance(stored.value, tuple):
+            for entry in stored.value:
                 values.add(entry)
         else:
-            values.add(it.value)
+            values.add(stored.value)
     return values
 
 
-def _by_id(values: Iterable[R]) -> dict[str, R]:
+def _index_by_id(values: Iterable[R]) -> dict[str, R]:
     return {value.id: value for value in values}
 
 
@@ -199,44 +203,46 @@ def _is_separate(value: object) -> bool:
 def _replace_by_id(
     table: Mapping[str, R], former: Iterable[object], new: Iterable[object], of_type: type[R]
 ) -> Mapping[str, R]:
-    gone = {it.id for it in former if isinstance(it, of_type)}
-    more = {it.id: it for it in new if isinstance(it, of_type)}
-    return {id: it for id, it in {**table, **more}.items() if id in more or id not in gone} if gone or more else table
+    removed_ids = {record.id for record in former if isinstance(record, of_type)}
+    more = {record.id: record for record in new if isinstance(record, of_type)}
+    if not (removed_ids or more):
+        return table
+    return {id: record for id, record in {**table, **more}.items() if id in more or id not in removed_ids}
 
 
 def _is_https(edge: ServedEdge) -> bool:
     return kinds.HTTPS_EDGES.has(edge.id)
 
 
-def _reservations_of_others(account: str, found: Mapping[ItemKey, Found]) -> Iterator[ServedReservation]:
+def _reservations_of_others(account: str, values: StoredValues) -> Iterator[ServedReservation]:
     """Yield reservations for the domains that other accounts have proved.
 
     They are made from unique keys. A proved domain's unique key is a record with the id of the account that proved it.
     """
-    for item_key, it in found.items():
-        if not isinstance(key := it.value, NameKey) or key.account == account:
+    for item_key, stored in values.items():
+        if not isinstance(key := stored.value, NameKey) or key.account == account:
             continue
         kind, _, domain = item_key.scope.partition("#")
         if kind == reservations.PROVED_DOMAIN:
-            yield ServedReservation(key.account, key.holder, domain, True)
+            yield ServedReservation(key.account, key.owner_id, domain, True)
 
 
 def _list_addresses(
-    tunnels: Iterable[ServedTunnel], found: Mapping[ItemKey, Found]
+    tunnels: Iterable[ServedTunnel], values: StoredValues
 ) -> Iterator[tuple[str, Sequence[ServedAddress]]]:
     """Yield the names (host:port) of TCP tunnels, with the reserved addresses at that port."""
     for tunnel in tunnels:
         if tunnel.proto == "tcp":
-            key = found.get(name_keys.name_item_key(tunnel.name), Found()).value
-            yield tunnel.name, _addresses_of(key, tunnel.account, found) if isinstance(key, NameKey) else []
+            key = values.get(name_keys.name_item_key(tunnel.name), StoredValue()).value
+            yield tunnel.name, _addresses_of(key, tunnel.account, values) if isinstance(key, NameKey) else []
 
 
-def _addresses_of(key: NameKey, account: str, found: Mapping[ItemKey, Found]) -> list[ServedAddress]:
-    values = (found.get(item_key, Found()).value for item_key in key.list_addresses_of(account))
-    return [it for it in values if isinstance(it, ServedAddress)]
+def _addresses_of(key: NameKey, account: str, values: StoredValues) -> list[ServedAddress]:
+    addresses = (values.get(item_key, StoredValue()).value for item_key in key.list_addresses_of(account))
+    return [address for address in addresses if isinstance(address, ServedAddress)]
 
 
-def _with_addresses(edge: ServedEdge, found: Mapping[ItemKey, Found]) -> ServedEdge:
+def _add_addresses(edge: ServedEdge, values: StoredValues) -> ServedEdge:
     """Return a TCP edge with the `proxy_protocol` of its reserved addresses.
 
     If the record of an address is malformed, the edge refuses all visitors.
@@ -246,9 +252,9 @@ def _with_addresses(edge: ServedEdge, found: Mapping[ItemKey, Found]) -> ServedE
     proxied: set[str] = set()
     ports = list(filter(port_of, edge.hosts))
     for name in ports:
-        key = found.get(name_keys.name_item_key(name), Found()).value
-        addresses = _addresses_of(key, edge.account, found) if isinstance(key, NameKey) else []
-        if any(it.proxy_protocol is None for it in addresses):
+        key = values.get(name_keys.name_item_key(name), StoredValue()).value
+        addresses = _addresses_of(key, edge.account, values) if isinstance(key, NameKey) else []
+        if any(address.proxy_protocol is None for address in addresses):
             return replace(edge, error=served.UNREADABLE)
-        proxied |= {name} if any(it.proxy_protocol for it in addresses) else set()
+        proxied |= {name} if any(address.proxy_protocol for address in addresses) else set()
     return replace(edge, proxied=frozenset(proxied)) if ports else edge

@@ -52,7 +52,7 @@ class AccountView:
         self.account, self.service, self.tcp_ports = records.account, service, service.tcp_ports
         self.backends: Mapping[str, ServedBackend] = records.backends
         self.gateways: Mapping[str, Gateway] = records.gateways
-        self.policies: Mapping[str, Rules | None] = {id: it.rules for id, it in records.policies.items()}
+        self.policies: Mapping[str, Rules | None] = {id: policy.rules for id, policy in records.policies.items()}
         self.certificates: Mapping[str, ServedCertificate] = records.certificates
         self.edges: Mapping[str, ServedEdge] = records.edges if records.is_active else {}
         self._records = records
@@ -64,7 +64,8 @@ class AccountView:
     def owner_of(self, host: str) -> str | None:
         """Return the account that has proved a host, or None. The most specific proved domain decides."""
         for domain in proofs.list_proving_domains(host):
-            if accounts := {it.account for it in self._reservations_by_domain.get(domain, ()) if it.is_proved}:
+            reservations = self._reservations_by_domain.get(domain, ())
+            if accounts := {reservation.account for reservation in reservations if reservation.is_proved}:
                 # two accounts can have the host for a moment, while the owner of a domain changes
                 return accounts.pop() if len(accounts) == 1 else None
         return None
@@ -78,7 +79,8 @@ class AccountView:
 
     def reservation_of(self, account: str, host: str) -> ServedReservation | None:
         """Return the account's proved reservation that covers a host, or None. The most specific domain wins."""
-        return next((it for it in self._reservations_over(account, host) if it.is_proved), None)
+        reservations = self._reservations_over(account, host)
+        return next((reservation for reservation in reservations if reservation.is_proved), None)
 
     def restrictions_of(self, account: str, host: str) -> list[ServedReservation]:
         """Return the reservations that restrict visitors of an account's tunnel, the most specific domain first.
@@ -86,12 +88,12 @@ class AccountView:
         They are the proved reservation with the most specific domain, and reservations of more specific domains with a
         proof that is pending or has lapsed. A missing DNS record must not open a tunnel to all visitors.
         """
-        found: list[ServedReservation] = []
+        restrictions: list[ServedReservation] = []
         for reservation in self._reservations_over(account, host):
-            found.append(reservation)
+            restrictions.append(reservation)
             if reservation.is_proved:
                 break
-        return found
+        return restrictions
 
     def refuses_challenges(self, account: str, host: str) -> bool:
         """Return whether challenges of certificate authorities are refused for a host.
@@ -108,14 +110,16 @@ class AccountView:
         """
         reservation = self.reservation_of(account, host)
         chosen = reservation.certificate_id if reservation else ""
-        usable = [it for it in self._certificates_for(host) if it.id not in self._records.rejected]
-        found = certificate_choice.choose(host, usable, now, chosen=chosen)
-        return found or (None if self.is_own_domain(host) else OPERATOR)
+        certificates, rejected = self._certificates_for(host), self._records.rejected
+        usable = [certificate for certificate in certificates if certificate.id not in rejected]
+        certificate_id = certificate_choice.choose(host, usable, now, chosen=chosen)
+        return certificate_id or (None if self.is_own_domain(host) else OPERATOR)
 
     def certificate_error(self, account: str, host: str) -> str:
         """Return Envoy's error about an account's certificate for a host, or ""."""
         rejected = self._records.rejected
-        return next((rejected[it.id] for it in self._certificates_for(host) if it.id in rejected), "")
+        ids = (certificate.id for certificate in self._certificates_for(host))
+        return next((rejected[id] for id in ids if id in rejected), "")
 
     def is_covered(self, certificate: str, host: str) -> bool:
         """Return whether the certificate chosen for a host covers it.
@@ -123,7 +127,7 @@ class AccountView:
         Only the operator's certificate is checked, because `certificate` chooses others only if they cover the host.
         """
         names = self.service.operator_names
-        return certificate != OPERATOR or any(certificate_choice.covers(it, host) for it in names)
+        return certificate != OPERATOR or any(certificate_choice.covers(name, host) for name in names)
 
     def site(self, name: str, now: datetime) -> Site | None:
         """Return the site (served tunnel) at a host name, or None.
@@ -136,7 +140,7 @@ class AccountView:
         restrictions = self.restrictions_of(tunnel.account, name)
         refusals = sites.find_refusals(tunnel, restrictions, self.policies)
         site = Site(name, tunnel, "", (), self.refuses_challenges(tunnel.account, name), refusals)
-        holder, passwords = sites.find_passwords(restrictions)
+        source, passwords = sites.find_passwords(restrictions)
         if tunnel.proto == "tls":  # the edge cannot read passwords in encrypted traffic
             return replace(site, refusals=ip_policies.REFUSE_ALL) if passwords else site
         certificate = self.certificate(tunnel.account, name, now)
@@ -144,7 +148,7 @@ class AccountView:
             return None
         reservation = self.reservation_of(tunnel.account, name)
         headers = reservation.keep_headers if reservation else ()
-        return replace(site, certificate=certificate, keep_headers=headers, reservation=holder, basic_auth=passwords)
+        return replace(site, certificate=certificate, keep_headers=headers, reservation=source, basic_auth=passwords)
 
     def tunnel_at_host(self, host: str) -> ServedTunnel | None:
         """Return the newest tunnel that may serve a host and has a live gateway, or None."""
@@ -165,7 +169,7 @@ class AccountView:
 
     def edge_at_host(self, host: str) -> ServedEdge | None:
         """Return the edge that has a host, or None. An edge precedes a tunnel, even if it refuses all visitors."""
-        return next((it for it in self._edges_by_name.get(host, ()) if self.may_serve(it.account, host)), None)
+        return next((edge for edge in self._edges_by_name.get(host, ()) if self.may_serve(edge.account, host)), None)
 
     def edge_at_port(self, port: str) -> ServedEdge | None:
         """Return the edge that has a port, or None. An edge precedes a tunnel, even if it refuses all visitors.
@@ -173,18 +177,19 @@ class AccountView:
         A TCP edge has names of the form host:port. Returns None unless an edge of the account has a name with this port
         and a host below TUNNEL_DOMAIN. Names that the account may not serve (`may_serve`) are ignored.
         """
-        every = [it for it in self._oldest_edges if port in map(port_of, it.hosts)]
-        names = {it.id: [name for name in it.hosts if port_of(name) == port] for it in every}
-        if all(self.is_own_domain(name) for it in every for name in names[it.id]):
+        edges = [edge for edge in self._oldest_edges if port in map(port_of, edge.hosts)]
+        names = {edge.id: [name for name in edge.hosts if port_of(name) == port] for edge in edges}
+        if all(self.is_own_domain(name) for edge in edges for name in names[edge.id]):
             return None
-        return next((it for it in every if any(self.may_serve(it.account, name) for name in names[it.id])), None)
+        allowed = (edge for edge in edges if any(self.may_serve(edge.account, name) for name in names[edge.id]))
+        return next(allowed, None)
 
     def names_below(self, domain: str) -> list[str]:
         """Return the names one label below a domain that edges or tunnels have, or that another account has proved."""
         hosts = {name for name in self._edges_by_name if _parent(name) == domain and self.edge_at_host(name)}
-        named = (it.name for it in self._records.tunnels.values() if it.name and _parent(it.name) == domain)
-        tunnels = {it for it in named if self.may_serve(self.account, it)}
-        reserved = (it.domain for it in self._records.reservations if _parent(it.domain) == domain)
+        names = {name for tunnel in self._records.tunnels.values() if (name := tunnel.name) and _parent(name) == domain}
+        tunnels = {name for name in names if self.may_serve(self.account, name)}
+        reserved = (name for name in self._reservations_by_domain if _parent(name) == domain)
         return sorted({*hosts, *tunnels, *filter(self.is_withheld, reserved)})
 
     def is_withheld(self, name: str) -> bool:
@@ -201,14 +206,14 @@ class AccountView:
         """
         labels = group.value.labels if isinstance(group.value, TunnelGroup) else {}
         fewest = min((self._tunnels_by_label.get(label, ()) for label in labels.items()), key=len, default=())
-        found = (it for it in fewest if online_tunnels.are_labels_included(it.labels, labels))
-        members = [(it, self._records.gateways[it.gateway]) for it in found]
-        return [it for it in members if not it[1].draining] or members
+        tunnels = (tunnel for tunnel in fewest if online_tunnels.are_labels_included(tunnel.labels, labels))
+        members = [(tunnel, self._records.gateways[tunnel.gateway]) for tunnel in tunnels]
+        return [member for member in members if not member[1].draining] or members
 
     def is_online(self, group: str) -> bool:
         """Return whether a tunnel group has a tunnel with a live gateway."""
-        found = self.backends.get(group)
-        return found is not None and bool(self.members(found))
+        backend = self.backends.get(group)
+        return backend is not None and bool(self.members(backend))
 
     def authorities_of(self, edge: ServedEdge) -> list[ServedAuthority | None]:
         """Return the authorities that an edge trusts for mutual TLS. An id without a record gives None."""
@@ -219,36 +224,38 @@ class AccountView:
     def _reservations_over(self, account: str, host: str) -> Iterator[ServedReservation]:
         """Yield an account's reservations that cover a host, the most specific domain first."""
         for domain in proofs.list_proving_domains(host):
-            yield from (it for it in self._reservations_by_domain.get(domain, ()) if it.account == account)
+            reservations = self._reservations_by_domain.get(domain, ())
+            yield from (reservation for reservation in reservations if reservation.account == account)
 
     def _newest_tunnel(self, name: str) -> ServedTunnel | None:
-        found = (it for it in self._tunnels_by_name.get(name, ()) if self.may_serve(it.account, name))
+        candidates = (tunnel for tunnel in self._tunnels_by_name.get(name, ()) if self.may_serve(tunnel.account, name))
         # two tunnels can have the name for a moment, while one of them takes it from the other
-        return max(found, key=lambda tunnel: tunnel.id, default=None)
+        return max(candidates, key=lambda tunnel: tunnel.id, default=None)
 
     def _certificates_for(self, host: str) -> list[ServedCertificate]:
         """Return the certificates that cover a host, in the order of the records."""
         wildcard = f"{domains.WILDCARD}{_parent(host)}"
-        found = {it.id for name in (host, wildcard) for it in self._certificates_by_name.get(name, ())}
-        return [it for id, it in self.certificates.items() if id in found] if found else []
+        ids = {certificate.id for name in (host, wildcard) for certificate in self._certificates_by_name.get(name, ())}
+        return [certificate for id, certificate in self.certificates.items() if id in ids] if ids else []
 
     @cached_property
     def _tunnels(self) -> list[ServedTunnel]:
         """Return the tunnels with a live gateway, sorted by id. Return [] if the account is switched off."""
-        every = self._records.tunnels.values() if self._records.is_active else ()
-        return sorted((it for it in every if it.gateway in self._records.gateways), key=lambda tunnel: tunnel.id)
+        tunnels = self._records.tunnels.values() if self._records.is_active else ()
+        reachable = (tunnel for tunnel in tunnels if tunnel.gateway in self._records.gateways)
+        return sorted(reachable, key=lambda tunnel: tunnel.id)
 
     @cached_property
     def _tunnels_by_name(self) -> Mapping[str, Sequence[ServedTunnel]]:
-        return _grouped((it.name, it) for it in self._tunnels)
+        return _group((tunnel.name, tunnel) for tunnel in self._tunnels)
 
     @cached_property
     def _tunnels_by_label(self) -> Mapping[tuple[str, str], Sequence[ServedTunnel]]:
-        return _grouped((label, it) for it in self._tunnels for label in it.labels.items())
+        return _group((label, tunnel) for tunnel in self._tunnels for label in tunnel.labels.items())
 
     @cached_property
     def _edges_by_name(self) -> Mapping[str, Sequence[ServedEdge]]:
-        return _grouped((name, edge) for edge in self._oldest_edges for name in edge.hosts)
+        return _group((name, edge) for edge in self._oldest_edges for name in edge.hosts)
 
     @cached_property
     def _oldest_edges(self) -> list[ServedEdge]:
@@ -256,20 +263,21 @@ class AccountView:
 
     @cached_property
     def _certificates_by_name(self) -> Mapping[str, Sequence[ServedCertificate]]:
-        return _grouped((name.lower(), it) for it in self.certificates.values() for name in it.names)
+        certificates = self.certificates.values()
+        return _group((name.lower(), certificate) for certificate in certificates for name in certificate.names)
 
     @cached_property
     def _reservations_by_domain(self) -> Mapping[str, Sequence[ServedReservation]]:
-        return _grouped((it.domain, it) for it in self._records.reservations)
+        return _group((reservation.domain, reservation) for reservation in self._records.reservations)
 
 
 def _parent(name: str) -> str:
     return name.partition(".")[2]
 
 
-def _grouped(entries: Iterable[tuple[K, T]]) -> Mapping[K, Sequence[T]]:
+def _group(entries: Iterable[tuple[K, T]]) -> Mapping[K, Sequence[T]]:
     """Return the values of (key, value) pairs by key. The values of a key keep the order of the pairs."""
-    found: dict[K, list[T]] = {}
+    groups: dict[K, list[T]] = {}
     for key, value in entries:
-        found.setdefault(key, []).append(value)
-    return found
+        groups.setdefault(key, []).append(value)
+    return groups

@@ -16,10 +16,13 @@ def choose(host: str, certificates: Iterable[ServedCertificate], now: datetime, 
     `chosen`, the id in the host's reservation, comes first. Then an exact name comes before a wildcard, and a later
     expiry before an earlier one.
     """
-    fitting = [it for it in certificates if it.not_before <= now < it.not_after and covers_any(it, host)]
-    if not fitting:
-        return None
-    return max(fitting, key=lambda it: (it.id == chosen, _names(it, host), it.not_after, it.id)).id
+    valid = (certificate for certificate in certificates if certificate.not_before <= now < certificate.not_after)
+
+    def rank(certificate: ServedCertificate) -> tuple[bool, bool, datetime, str]:
+        return certificate.id == chosen, _names(certificate, host), certificate.not_after, certificate.id
+
+    best = max((certificate for certificate in valid if covers_any(certificate, host)), key=rank, default=None)
+    return best.id if best else None
 
 
 def covers_any(certificate: ServedCertificate, host: str) -> bool:

@@ -103,7 +103,7 @@ class Plan:
     @property
     def restricts_visitors(self) -> bool:
         """Return whether a module of the edge or of a route can refuse visitors."""
-        return bool(self.refusals) or any(it.restricts_visitors for it in self.targets)
+        return bool(self.refusals) or any(target.restricts_visitors for target in self.targets)
 
     @cached_property
     def requires_sign_in(self) -> bool:
@@ -121,8 +121,8 @@ class Plan:
     @property
     def backends(self) -> frozenset[str]:
         """Return the ids of the edge's tunnel groups and HTTP responses."""
-        every = (*self.destinations.groups, *(it for target in self.targets for it in target.weights))
-        return frozenset(id for id, _ in every)
+        weights = (*self.destinations.groups, *(weight for target in self.targets for weight in target.weights))
+        return frozenset(id for id, _ in weights)
 
     @property
     def routes_name(self) -> str:
@@ -154,7 +154,7 @@ def close_refused(before: Plan, error: str) -> Plan:
     """
     if not before.restricts_visitors:
         return before
-    targets = (RouteTarget(it.route, page=pages.NOT_ENFORCED, error=error) for it in before.targets)
+    targets = (RouteTarget(target.route, page=pages.NOT_ENFORCED, error=error) for target in before.targets)
     return replace(before, targets=tuple(targets), page=pages.NOT_ENFORCED, refusals=())
 
 
@@ -170,20 +170,21 @@ def make_plan(edge: ServedEdge, view: AccountView, now: datetime) -> Plan:
     """Return the plan of an edge at the time `now`."""
     destinations = _destinations(edge, view)
     hosts = tuple(_plan_host(edge, name, view, now, destinations) for name in edge.hosts)
-    trusted = tuple(it.pem for it in view.authorities_of(edge) if it)
+    trusted = tuple(authority.pem for authority in view.authorities_of(edge) if authority)
     is_proxied = _is_proxied(edge, hosts[0].name, view) if hosts else False
-    refusals = ip_policies.find_refusals(edge.modules.get(ip_restriction.MODULE), view.policies)
     if edge.is_stream:
-        every = _find_stream_refusals(edge, view)
-        return Plan(edge, hosts, trusted=trusted, destinations=destinations, is_proxied=is_proxied, refusals=every)
+        refusals = _find_stream_refusals(edge, view)
+        return Plan(edge, hosts, trusted=trusted, destinations=destinations, is_proxied=is_proxied, refusals=refusals)
+    refusals = ip_policies.find_refusals(edge.modules.get(ip_restriction.MODULE), view.policies)
     targets = tuple(_plan_target(edge, route, view, refusals) for route in sorted(edge.routes, key=_precedence))
-    if ip_policies.has_too_many(it.refusals for it in targets):
+    if ip_policies.has_too_many(target.refusals for target in targets):
         refusals = ip_policies.REFUSE_ALL
         targets = tuple(
-            replace(it, refusals=refusals, error=f"{it.error} {ip_policies.TOO_MANY}".strip()) for it in targets
+            replace(target, refusals=refusals, error=f"{target.error} {ip_policies.TOO_MANY}".strip())
+            for target in targets
         )
     page = pages.NOT_ENFORCED if edge.modules.unenforced else ""
-    unreserved = tuple(it for it in edge.hosts if view.refuses_challenges(edge.account, it))
+    unreserved = tuple(host for host in edge.hosts if view.refuses_challenges(edge.account, host))
     elsewhere = tuple(_names_served_elsewhere(edge, view))
     served = Plan(edge, hosts, elsewhere, trusted, targets, page, is_proxied=is_proxied, unreserved=unreserved)
     return replace(served, refusals=refusals)
@@ -193,9 +194,10 @@ def _find_stream_refusals(edge: ServedEdge, view: AccountView) -> tuple[Conditio
     """Return the conditions under which an edge that forwards bytes refuses visitors. They come from the modules of the
     edge and its routes.
     """
-    modules = (edge.modules.get(ip_restriction.MODULE), *(it.modules.get(ip_restriction.MODULE) for it in edge.routes))
-    every = tuple(it for module in modules for it in ip_policies.find_refusals(module, view.policies))
-    return ip_policies.REFUSE_ALL if ip_policies.has_too_many([every]) else every
+    parts = (edge.modules, *(route.modules for route in edge.routes))
+    modules = [part.get(ip_restriction.MODULE) for part in parts]
+    refusals = tuple(refusal for module in modules for refusal in ip_policies.find_refusals(module, view.policies))
+    return ip_policies.REFUSE_ALL if ip_policies.has_too_many([refusals]) else refusals
 
 
 def _destinations(edge: ServedEdge, view: AccountView) -> Destinations:
@@ -205,8 +207,8 @@ def _destinations(edge: ServedEdge, view: AccountView) -> Destinations:
 def _plan_host(
     edge: ServedEdge, name: str, view: AccountView, now: datetime, destinations: Destinations
 ) -> PlannedHost:
-    found = states.decide_host(edge, _gather_facts(edge, name, view, now, destinations))
-    return PlannedHost(name, found.state, found.error, found.certificate)
+    decision = states.decide_host(edge, _gather_facts(edge, name, view, now, destinations))
+    return PlannedHost(name, decision.state, decision.error, decision.certificate)
 
 
 def _gather_facts(
@@ -236,8 +238,9 @@ def _describe_restrictions(edge: ServedEdge, view: AccountView) -> str:
     If the edge forwards connections as bytes, this includes the IP policies of its routes.
     """
     routes = edge.routes if edge.is_stream else ()
-    modules = (edge.modules.get(ip_restriction.MODULE), *(it.modules.get(ip_restriction.MODULE) for it in routes))
-    problems = [ip_policies.describe_problems(it, view.policies) for it in modules]
+    parts = (edge.modules, *(route.modules for route in routes))
+    modules = [part.get(ip_restriction.MODULE) for part in parts]
+    problems = [ip_policies.describe_problems(module, view.policies) for module in modules]
     is_closed = edge.is_stream and _find_stream_refusals(edge, view) == ip_policies.REFUSE_ALL
     if is_closed and not any(problems):
         problems.append(ip_policies.TOO_MANY)
@@ -248,8 +251,8 @@ def _is_proxied(edge: ServedEdge, name: str, view: AccountView) -> bool:
     """Return whether upstreams of a name expect the PROXY protocol."""
     if port := port_of(name):
         return port in map(port_of, edge.proxied)
-    held = view.reservation_of(edge.account, name)
-    return held is not None and held.proxy_protocol
+    reservation = view.reservation_of(edge.account, name)
+    return reservation is not None and reservation.proxy_protocol
 
 
 def _precedence(route: ServedRoute) -> tuple[bool, int, str]:
@@ -261,35 +264,35 @@ def _plan_target(
     edge: ServedEdge, route: ServedRoute, view: AccountView, of_edge: tuple[Condition, ...]
 ) -> RouteTarget:
     """Return the target of a route. `of_edge` are the edge's conditions for refusing a visitor."""
-    found = states.decide_route(edge, route, view.service.managed_apps)
+    decision = states.decide_route(edge, route, view.service.managed_apps)
     module = route.modules.get(backend.MODULE)
     attached = module.backend_id if module else None
     restriction = route.modules.get(ip_restriction.MODULE)
     refusals = (*of_edge, *ip_policies.find_refusals(restriction, view.policies))
-    if found.closed or not attached:
-        return RouteTarget(route, page=_PAGES[found.closed], error=found.error, refusals=refusals)
+    if decision.closed or not attached:
+        return RouteTarget(route, page=_PAGES[decision.closed], error=decision.error, refusals=refusals)
     shared = shares.resolve(attached, edge.account, view.backends)
     page = "" if shared.weights else pages.NO_BACKEND
     sign_in = route.modules.get(oauth.MODULE)
     rule = sign_in.of_route(edge.account, edge.id, route.id) if sign_in else None
     error = f"{shared.error} {ip_policies.describe_problems(restriction, view.policies)}".strip()
-    return RouteTarget(route, shared.weights, page, error, _online(shared.weights, view), rule, refusals)
+    return RouteTarget(route, shared.weights, page, error, _select_online(shared.weights, view), rule, refusals)
 
 
-def _online(weights: tuple[tuple[str, int], ...], view: AccountView) -> tuple[tuple[str, int], ...]:
+def _select_online(weights: tuple[tuple[str, int], ...], view: AccountView) -> tuple[tuple[str, int], ...]:
     """Return the backends that can answer now, with weights, or all backends if none can.
 
     HTTP responses can always answer, and tunnel groups if a tunnel is online.
     """
     if len(weights) < 2:
         return weights
-    found = ((id, weight) for id, weight in weights if not streams.is_group(id) or view.is_online(id))
-    return tuple(found) or weights
+    usable = ((id, weight) for id, weight in weights if not streams.is_group(id) or view.is_online(id))
+    return tuple(usable) or weights
 
 
 def _names_served_elsewhere(edge: ServedEdge, view: AccountView) -> Iterator[str]:
     """Yield names one label below an edge's wildcards that belong to other edges, tunnels or accounts."""
-    own = set(edge.hosts)
-    for name in own:
+    hosts = set(edge.hosts)
+    for name in hosts:
         if name.startswith("*."):
-            yield from (it for it in view.names_below(name[2:]) if it not in own)
+            yield from (child for child in view.names_below(name[2:]) if child not in hosts)

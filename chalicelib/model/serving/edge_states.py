@@ -47,15 +47,15 @@ def decide(plan: Plan, view: AccountView, reports: Reports, changed: datetime, n
     if not (reports.hosts and plan.hosts):
         return ReportedStatus(NO_STATUS)
     current = _Current(plan, reports, changed, now)
-    hostports = tuple(current.hostport(it, view) for it in plan.hosts)
-    state: State = edge_status.combine_states([it.state for it in hostports])
+    hostports = tuple(current.hostport(host, view) for host in plan.hosts)
+    state: State = edge_status.combine_states([hostport.state for hostport in hostports])
     routes = tuple(current.route(id, planned, error, state) for id, planned, error in _plan_routes(plan))
     groups = sorted(filter(is_group, plan.backends))
     counted = tuple(BackendStatus(id, len(view.members(view.backends[id]))) for id in groups)
     if state in ("live", "partly"):
-        state = edge_status.combine_states([state, *(it.state for it in routes)])
-    made = EdgeStatus(current.overall(state), current.revision, current.at, hostports, routes, counted)
-    return ReportedStatus(made, current.reporting)
+        state = edge_status.combine_states([state, *(route.state for route in routes)])
+    status = EdgeStatus(current.decide_overall(state), current.revision, current.at, hostports, routes, counted)
+    return ReportedStatus(status, current.reporting)
 
 
 def hostport_of(host: PlannedHost) -> str:
@@ -65,7 +65,7 @@ def hostport_of(host: PlannedHost) -> str:
 
 def list_rejected(reports: Reports, revision: int) -> Mapping[str, str]:
     """Return Envoy's errors about a revision of an edge. Keys are hostports, or ids of routes or certificates."""
-    return {name: error for it in _list_current(reports, revision) for name, error in it.errors.items()}
+    return {name: error for report in _list_current(reports, revision) for name, error in report.errors.items()}
 
 
 class _Current:
@@ -76,14 +76,14 @@ class _Current:
         self._trial = trial if trial and trial.revision == revision else None
         self._reports = _list_current(reports, revision)
         self._application_errors = reports.application_errors
-        self._digests = {key: digest for it in plan.targets for key, digest in _list_digests(it)}
+        self._digests = {key: digest for target in plan.targets for key, digest in _list_digests(target)}
         self._hosts, self._changed = reports.hosts, clock.rfc3339(changed)
         self.is_waiting = not self._reports and now < changed + TRIAL_TIME
         self.revision = (trial.revision if trial else 0) if self.is_waiting else revision
-        self.reporting = len({it.host for it in self._reports})
-        self.at = max([self._changed, *(it.at for it in self._reports)])
+        self.reporting = len({report.host for report in self._reports})
+        self.at = max([self._changed, *(report.at for report in self._reports)])
 
-    def overall(self, state: State) -> State:
+    def decide_overall(self, state: State) -> State:
         return "waiting" if self.is_waiting else state
 
     def hostport(self, host: PlannedHost, view: AccountView) -> HostportStatus:
@@ -96,9 +96,9 @@ class _Current:
 
     def route(self, id: str, state: State, error: str, of_hostports: State) -> RouteStatus:
         """Return the status of a route. A route can only be live if a hostport of the edge is live."""
-        found, since, reason = self._application_error(id) or self._decide(id, state, error)
-        hidden = found == "live" and of_hostports not in ("live", "partly")
-        return RouteStatus(id, of_hostports if hidden else found, since, reason)
+        own_state, since, reason = self._application_error(id) or self._decide(id, state, error)
+        hidden = own_state == "live" and of_hostports not in ("live", "partly")
+        return RouteStatus(id, of_hostports if hidden else own_state, since, reason)
 
     def _application_error(self, route: str) -> tuple[State, str, str] | None:
         """Return the state, time and error of a route that could not sign in a visitor or decrypt a secret, or None.
@@ -121,9 +121,9 @@ class _Current:
             return "waiting", self._changed, error
         if self._trial and (refused := self._trial.errors.get(name)):
             return "refused", self._trial.at, refused
-        if found := [(it.at, it.errors[name]) for it in self._reports if name in it.errors]:
-            silent: list[State] = ["live"] * (self._hosts - len(found))
-            return edge_status.combine_states(["refused", *silent]), *max(found)
+        if errors := [(report.at, report.errors[name]) for report in self._reports if name in report.errors]:
+            silent: list[State] = ["live"] * (self._hosts - len(errors))
+            return edge_status.combine_states(["refused", *silent]), *max(errors)
         return "live", self._changed, error
 
 
@@ -147,7 +147,8 @@ def _plan_routes(plan: Plan) -> Iterable[tuple[str, State, str]]:
     if plan.is_stream:
         refusal = plan.destinations.refusal
         yield from (
-            (it.id, "refused" if refusal else "live", refusal or plan.destinations.error) for it in plan.edge.routes
+            (route.id, "refused" if refusal else "live", refusal or plan.destinations.error)
+            for route in plan.edge.routes
         )
     for target in plan.targets:
         yield target.route.id, "live" if _is_open(target) else "refused", target.error
@@ -159,5 +160,5 @@ def _is_open(target: RouteTarget) -> bool:
 
 def _list_current(reports: Reports, revision: int) -> list[Report]:
     """Return the reports about a revision of an edge. They are from live edge hosts and the trial."""
-    every = [*reports.statuses.values(), *([reports.trial] if reports.trial else [])]
-    return [it for it in every if it.revision == revision]
+    all_reports = [*reports.statuses.values(), *([reports.trial] if reports.trial else [])]
+    return [report for report in all_reports if report.revision == revision]

@@ -31,17 +31,21 @@ def resolve(id: str, account: str, backends: Mapping[str, ServedBackend]) -> Sha
         return Shares(error=f"The backend shares traffic between more than {MAX_BACKENDS} backends, the maximum.")
     tree.break_cycles(order)
     usable: set[str] = set()
-    for it in tree.children_first(id):
-        if tree.is_leaf(it) or tree.children(it).keys() & usable:
-            usable.add(it)
+    for backend_id in tree.children_first(id):
+        if tree.is_leaf(backend_id) or tree.children(backend_id).keys() & usable:
+            usable.add(backend_id)
     shares = dict.fromkeys(order, 0.0) | {id: 1.0}
-    for it in reversed(tree.children_first(id)):
-        children = {child: weight for child, weight in tree.children(it).items() if child in usable}
-        unit = shares[it] / (sum(children.values()) or 1)
+    for backend_id in reversed(tree.children_first(id)):
+        children = {child: weight for child, weight in tree.children(backend_id).items() if child in usable}
+        unit = shares[backend_id] / (sum(children.values()) or 1)
         for child, weight in children.items():
             shares[child] += unit * weight
-    found = {it: max(1, round(shares[it] * WHOLE)) for it in order if it in usable and tree.is_leaf(it)}
-    return Shares(tuple(sorted(found.items())), " ".join(tree.errors))
+    weights = {
+        backend_id: max(1, round(shares[backend_id] * WHOLE))
+        for backend_id in order
+        if backend_id in usable and tree.is_leaf(backend_id)
+    }
+    return Shares(tuple(sorted(weights.items())), " ".join(tree.errors))
 
 
 class _Tree:
@@ -53,12 +57,12 @@ class _Tree:
         self._children: dict[str, Mapping[str, int]] = {}
 
     def is_leaf(self, id: str) -> bool:
-        found = self._backend(id)
-        return found is not None and not isinstance(found.value, Weighted) and not _unusable(found)
+        backend = self._backend(id)
+        return backend is not None and not isinstance(backend.value, Weighted) and not _describe_unusable(backend)
 
     def is_unreadable(self, id: str) -> bool:
-        found = self._backend(id)
-        return found is not None and found.value is None
+        backend = self._backend(id)
+        return backend is not None and backend.value is None
 
     def children(self, id: str) -> Mapping[str, int]:
         return self._children.get(id, {})
@@ -66,11 +70,11 @@ class _Tree:
     def collect(self, id: str) -> list[str]:
         """Return a backend and all backends below it. Stops soon after MAX_BACKENDS."""
         order, seen = [id], {id}
-        for it in order:
+        for backend_id in order:
             if len(order) > MAX_BACKENDS:
                 break
-            self._children[it] = self._weights(it)
-            new = [child for child in self._children[it] if child not in seen]
+            self._children[backend_id] = self._weights(backend_id)
+            new = [child for child in self._children[backend_id] if child not in seen]
             order += new
             seen.update(new)
         return order
@@ -106,21 +110,21 @@ class _Tree:
         return list(done)
 
     def _backend(self, id: str) -> ServedBackend | None:
-        found = self._backends.get(id)
-        return found if found and found.account == self._account else None
+        backend = self._backends.get(id)
+        return backend if backend and backend.account == self._account else None
 
     def _weights(self, id: str) -> Mapping[str, int]:
-        found = self._backend(id)
-        if found is None:
+        backend = self._backend(id)
+        if backend is None:
             self.errors.append(f"The backend {id} does not exist.")
-        elif error := _unusable(found):
+        elif error := _describe_unusable(backend):
             self.errors.append(error)
-        elif isinstance(found.value, Weighted):
-            return {child: weight for child, weight in found.value.backends.items() if weight > 0}
+        elif isinstance(backend.value, Weighted):
+            return {child: weight for child, weight in backend.value.backends.items() if weight > 0}
         return {}
 
 
-def _unusable(backend: ServedBackend) -> str:
+def _describe_unusable(backend: ServedBackend) -> str:
     """Return why a backend cannot answer requests, or ""."""
     status = backend.value.status_code if isinstance(backend.value, HttpResponse) else 200
     problem = f"{backend.id} has the status_code {status}, which is not a final response: use 200 or above."

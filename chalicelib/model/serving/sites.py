@@ -58,8 +58,8 @@ def list_policies(reservation: ServedReservation | ServedAddress) -> list[str]:
 
 def find_passwords(reservations: Iterable[ServedReservation]) -> tuple[str, BasicAuthRule | None]:
     """Return the id and password rule of the first reservation that requires a password, or ("", None)."""
-    found = ((it.id, _decode_modules(it).get(basic_auth.MODULE)) for it in reservations)
-    return next(((id, rule) for id, rule in found if rule), ("", None))
+    rules = ((reservation.id, _decode_modules(reservation).get(basic_auth.MODULE)) for reservation in reservations)
+    return next(((id, rule) for id, rule in rules if rule), ("", None))
 
 
 def find_refusals(
@@ -72,13 +72,13 @@ def find_refusals(
     A malformed reservation, or one with a malformed or unknown module, refuses all visitors.
     """
     named = IpRestrictionModule(ip_policy_ids=[*tunnel.ip_policies]) if tunnel and tunnel.ip_policies else None
-    found = [*ip_policies.find_refusals(named, policies)]
+    conditions = [*ip_policies.find_refusals(named, policies)]
     for reservation in reservations:
         modules = _decode_modules(reservation)
         if modules.unenforced or not _is_readable(reservation):
             return ip_policies.REFUSE_ALL
-        found += ip_policies.find_refusals(modules.get(ip_restriction.MODULE), policies)
-    return ip_policies.REFUSE_ALL if ip_policies.has_too_many([tuple(found)]) else tuple(found)
+        conditions += ip_policies.find_refusals(modules.get(ip_restriction.MODULE), policies)
+    return ip_policies.REFUSE_ALL if ip_policies.has_too_many([tuple(conditions)]) else tuple(conditions)
 
 
 def _is_readable(reservation: ServedReservation | ServedAddress) -> bool:

@@ -108,15 +108,15 @@ def decide_route(edge: ServedEdge, route: ServedRoute, managed_apps: Set[str]) -
     return RouteState() if has_backend else RouteState("no_backend")
 
 
-def describe_port(edge: ServedEdge, name: str, ports: range, holder: ServedEdge | None) -> str:
-    """Return why a TCP edge cannot have its port, or "". `holder` is the edge that has the port."""
+def describe_port(edge: ServedEdge, name: str, ports: range, port_edge: ServedEdge | None) -> str:
+    """Return why a TCP edge cannot have its port, or "". `port_edge` is the edge that has the port."""
     if not (port := port_of(name)):
         return ""
     if int(port) not in ports:
         return _OTHER_PORT.format(port=port, first=ports[0], last=ports[-1]) if ports else _NO_PORTS
-    if holder is None or holder.account != edge.account:
+    if port_edge is None or port_edge.account != edge.account:
         return _NO_PORT
-    return "" if holder.id == edge.id else _PORT_TAKEN
+    return "" if port_edge.id == edge.id else _PORT_TAKEN
 
 
 def describe_unenforced(modules: tuple[str, ...]) -> str:
@@ -140,7 +140,7 @@ def _authority_error(edge: ServedEdge, authorities: Sequence[ServedAuthority | N
     """Return the reason why mutual TLS cannot accept any client, or ""."""
     if edge.modules.get(mutual_tls.MODULE) and not (authorities and all(authorities)):
         return _NO_AUTHORITY
-    return "" if all(it.pem for it in authorities if it) else _UNREADABLE_AUTHORITY
+    return "" if all(authority.pem for authority in authorities if authority) else _UNREADABLE_AUTHORITY
 
 
 def _covering_names(host: str) -> str:

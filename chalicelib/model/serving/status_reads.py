@@ -8,7 +8,7 @@ from chalicelib.model.edges.edge_status import NO_STATUS
 from chalicelib.model.edges.modules import oauth
 from chalicelib.model.names import base_names
 from chalicelib.model.serving import account_reads, edge_plans, edge_states
-from chalicelib.model.serving.account_item_keys import Wanted
+from chalicelib.model.serving.account_item_keys import RecordsRequest
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import AccountView, Service
 from chalicelib.model.serving.edge_states import ReportedStatus
@@ -21,9 +21,9 @@ def read(edge: Item) -> ReportedStatus:
     reports = edge_status.read_reports(edge.account, edge.id)
     if not reports.hosts:
         return ReportedStatus(NO_STATUS)
-    domain, wanted = base_names.domain(), Wanted(edge.account, ids=frozenset({edge.id}))
+    domain, request = base_names.domain(), RecordsRequest(edge.account, ids=frozenset({edge.id}))
     rejected = edge_states.list_rejected(reports, edge.revision)
-    records = AccountRecords.of(wanted, account_reads.complete(wanted, {}, domain), rejected)
+    records = AccountRecords.of(request, account_reads.complete(request, {}, domain), rejected)
     names = reports.operator_names or frozenset({domain, f"{domains.WILDCARD}{domain}"})
     view = AccountView(records, Service(domain, base_names.ports(), names, _read_managed_apps(records)))
     if (served := view.edges.get(edge.id)) is None:

@@ -39,7 +39,7 @@ class Destinations:
 
 
 def is_group(backend: str) -> bool:
-    return kinds.of(backend) is kinds.TUNNEL_GROUPS
+    return kinds.identify(backend) is kinds.TUNNEL_GROUPS
 
 
 def find_destinations(edge: ServedEdge, backends: Mapping[str, ServedBackend]) -> Destinations:
@@ -55,15 +55,17 @@ def find_destinations(edge: ServedEdge, backends: Mapping[str, ServedBackend]) -
     attached = module.backend_id if module else None
     if not attached:
         return Destinations(refusal=_NO_ROUTE_BACKEND if edge.kind is kinds.HTTPS_EDGES else _NO_BACKEND)
-    found = shares.resolve(attached, edge.account, backends)
-    made = Destinations(found.weights, found.error)
+    backend_shares = shares.resolve(attached, edge.account, backends)
+    destinations = Destinations(backend_shares.weights, backend_shares.error)
     answers = [
         f"The backend {id} is an HTTP response, so its share of the connections is closed: only an HTTPS route can "
         "use it."
-        for id, _ in made.responses
+        for id, _ in destinations.responses
     ]
-    error = " ".join([*filter(None, [found.error]), *answers])
-    return replace(made, error=error) if made.groups else Destinations(refusal=f"{_NO_GROUP} {error}".rstrip())
+    error = " ".join([*filter(None, [backend_shares.error]), *answers])
+    if not destinations.groups:
+        return Destinations(refusal=f"{_NO_GROUP} {error}".rstrip())
+    return replace(destinations, error=error)
 
 
 def _policy_error(edge: ServedEdge) -> str:
@@ -73,7 +75,7 @@ def _policy_error(edge: ServedEdge) -> str:
 
 def _plaintext_error(edge: ServedEdge) -> str:
     """Return the reason why an HTTPS edge cannot forward TLS without decrypting it, or ""."""
-    if [(it.match_type, it.match) for it in edge.routes] != [("path_prefix", "/")]:
+    if [(route.match_type, route.match) for route in edge.routes] != [("path_prefix", "/")]:
         return _ONE_ROUTE
     needing = [
         *_plaintext_modules(edge.modules),

@@ -39,15 +39,15 @@ def set_app(provider: str, client_id: str, secret: str) -> None:
     app = ManagedApp(created_at=clock.rfc3339(clock.now()), client_id=client_id, client_secret=sealed)
     record = Item(SCOPE, provider, app.to_record()).to_record()
     event = trail.operator_event("oauth_app.set", provider)
-    Change(trail.OPERATOR).also(Write.put(record), event).commit()
+    Change(trail.OPERATOR).add(Write.put(record), event).commit()
 
 
 def remove(provider: str) -> bool:
     """Remove the OAuth application of a provider. Return False if there is none. Raises aws.Unavailable."""
-    change = Change(trail.OPERATOR).also(trail.operator_event("oauth_app.delete", provider))
+    change = Change(trail.OPERATOR).add(trail.operator_event("oauth_app.delete", provider))
     return changes.delete(change, SCOPE, provider)
 
 
 def read_all() -> dict[str, ManagedApp]:
     """Return the OAuth applications by provider, without malformed ones. One query. Raises aws.Unavailable."""
-    return {item.id: app for item, app in records.decoded(ManagedApp, table.read_all(SCOPE))}
+    return {item.id: app for item, app in records.decode_each(ManagedApp, table.read_all(SCOPE))}

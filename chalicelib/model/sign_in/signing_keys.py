@@ -38,7 +38,7 @@ class KeyPair(Stored):
 
 def read() -> list[KeyPair]:
     """Return all stored key pairs, oldest first. One query. Raises aws.Unavailable."""
-    pages = queries.pages({"scope": SCOPE}, limit=None, KeyConditionExpression="#scope = :scope")
+    pages = queries.read_pages({"scope": SCOPE}, limit=None, KeyConditionExpression="#scope = :scope")
     return sorted(_decode(record for page in pages for record in page), key=lambda pair: (pair.signs_from, pair.kid))
 
 
@@ -51,7 +51,7 @@ def choose(pairs: Sequence[KeyPair], now: int) -> KeyPair | None:
     return begun[-1] if begun else next(iter(pairs), None)
 
 
-def published(pairs: Sequence[KeyPair], now: int) -> list[KeyPair]:
+def list_published(pairs: Sequence[KeyPair], now: int) -> list[KeyPair]:
     """Return the key pairs to publish.
 
     A pair is published until MARGIN seconds after the next pair began to sign.

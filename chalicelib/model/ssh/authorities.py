@@ -74,7 +74,7 @@ class IssuedCertificate(Traced):
         """Return the Unix second at which the certificate ends. Raises MalformedRecord."""
         return decoding.second("IssuedCertificate", "valid_until", self.valid_until)
 
-    def signed(self) -> "crypto.ssh_certificates.Signed":
+    def decode_signed(self) -> "crypto.ssh_certificates.Signed":
         """Return the decoded fields of the signed certificate. Raises MalformedRecord."""
         try:
             return crypto.ssh_certificates.read(self.certificate)
@@ -145,11 +145,11 @@ def remove(change: Change, scope: str, id: str) -> bool:
             return False
         removal = change.remove(authority)
         if head and head.account == authority.account:
-            removal = removal.also(revocation_lists.end(head, revocation_lists.chunks(id)))
+            removal = removal.add(revocation_lists.end(head, revocation_lists.read_chunks(id)))
         removal.commit()
         return True
 
-    return writes.retried(attempt)
+    return writes.retry(attempt)
 
 
 def read_signer(account: str, id: str, digest: bytes) -> tuple[Item | None, bool]:
@@ -160,9 +160,9 @@ def read_signer(account: str, id: str, digest: bytes) -> tuple[Item | None, bool
     entry = crypto.packed_revocations.RevokedKey(digest)
     item_key = (f"{account}#{kinds.SSH_CERTIFICATE_AUTHORITIES.path}", id)
     record, chunk = dynamodb.get_each(item_key, revocation_lists.key_of(id, entry))
-    packed = revocation_lists.of_record(chunk).packed if chunk else b""
+    packed = revocation_lists.decode_chunk(chunk).packed if chunk else b""
     is_revoked = bool(packed) and crypto.packed_revocations.holds(packed, entry)
-    return items.of_record(record), is_revoked
+    return items.decode_with_body(record), is_revoked
 
 
 def open_signing_key(authority: Item) -> "crypto.keys.PrivateKey":

@@ -87,7 +87,7 @@ def read(account: str, id: str) -> Credential | None:
     """Return an active credential of an account, or None. Raises aws.Unavailable."""
     item = table.find(items.scope(account, kinds.SSH_CREDENTIALS.path), id)
     active = [item] if item and switches.is_on(item) else []
-    credential = next((stored for _, stored in records.decoded(SshCredential, active)), None)
+    credential = next((stored for _, stored in records.decode_each(SshCredential, active)), None)
     if credential is None or not accounts.is_owner_active(account, credential.owner_id):
         return None
     return Credential(account, id, credential.owner_id, credential.acl)

@@ -33,19 +33,19 @@ def revoke(change: Change, issuer: Issuer, group: Sequence[Revocation]) -> int:
     Each has a separate event. Raises ListFull, MalformedRecord, aws.Unavailable.
     """
     try:
-        return revocations.retried(lambda: _attempt(change, issuer, group))
+        return revocations.retry(lambda: _attempt(change, issuer, group))
     except ListFull:  # the list may have room after expired entries are removed
         head = revocation_lists.read(issuer.id)
         if head is None or not revocation_lists.compact(head):
             raise
-    return revocations.retried(lambda: _attempt(change, issuer, group))
+    return revocations.retry(lambda: _attempt(change, issuer, group))
 
 
 def _attempt(change: Change, issuer: Issuer, group: Sequence[Revocation]) -> int:
     now = clock.seconds()
     head, chunks = revocation_lists.read_for(issuer.id, [revocation.entry for revocation in group])
     live = [(chunk, crypto.packed_revocations.expire(chunk.packed, now)) for chunk in chunks]
-    new = {chunk.id: _missing(chunk, packed, group) for chunk, packed in live}
+    new = {chunk.id: _list_missing(chunk, packed, group) for chunk, packed in live}
     changed = [
         (chunk, crypto.packed_revocations.add(packed, *(revocation.entry for revocation in new[chunk.id])))
         for chunk, packed in live
@@ -56,11 +56,11 @@ def _attempt(change: Change, issuer: Issuer, group: Sequence[Revocation]) -> int
     records = [revocations.build_record(issuer, revocation) for added in new.values() for revocation in added]
     for record in records:
         change = change.put(record)
-    change.also(*revocation_lists.rewrite_each(head or revocations.new_head(issuer), changed)).commit()
+    change.add(*revocation_lists.rewrite_each(head or revocations.new_head(issuer), changed)).commit()
     return len(records)
 
 
-def _missing(chunk: Chunk, packed: bytes, group: Sequence[Revocation]) -> list[Revocation]:
+def _list_missing(chunk: Chunk, packed: bytes, group: Sequence[Revocation]) -> list[Revocation]:
     """Return the revocations of `group` that a chunk (a part of the revocation list) lacks.
 
     `packed` are the entries of the chunk that have not expired. Revocations of other chunks are ignored.

@@ -68,7 +68,7 @@ class PolicyModule(StoredModule):
     AUDITED = ("enabled", "user", "host")
 
     @classmethod
-    def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
+    def from_request(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
         return cls.of({**values, **{subject: _convert_bounds(values[subject]) for subject in ("user", "host")}})
 
     def to_record(self) -> dict[str, Any]:

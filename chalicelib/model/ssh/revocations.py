@@ -99,11 +99,11 @@ def describe_certificate(item: Item) -> Revocation:
     MalformedRecord.
     """
     certificate = records.decode(IssuedCertificate, item)
-    return _describe_serial(item.id, certificate, certificate.signed().serial)
+    return _describe_serial(item.id, certificate, certificate.decode_signed().serial)
 
 
 def _describe_serial(id: str, certificate: IssuedCertificate, serial: int) -> Revocation:
-    field = FIELDS[kinds.of(id)]
+    field = FIELDS[kinds.identify(id)]
     return Revocation(serial=str(serial), valid_until=certificate.valid_until, **{field: id})
 
 
@@ -113,7 +113,7 @@ def revoke(change: Change, issuer: Issuer, revocation: Revocation) -> Item:
 
     def add(is_new: bool, listed: list[Write]) -> Item:
         if is_new:
-            change.put(record).also(*listed).commit()
+            change.put(record).add(*listed).commit()
         # an earlier attempt may have succeeded although DynamoDB's response was lost
         elif table.read(record.scope, record.id) is None:
             raise AlreadyRevoked
@@ -132,7 +132,7 @@ def delete_certificate(change: Change, scope: str, id: str) -> bool:
         return False
     try:
         certificate = _decode_revocable(item)
-        signed = certificate.signed()
+        signed = certificate.decode_signed()
     except MalformedRecord as malformed:  # without its serial, the certificate cannot be revoked
         decoding.report(item.scope, item.id, malformed)
         return changes.delete(change, scope, id)
@@ -144,12 +144,12 @@ def delete_certificate(change: Change, scope: str, id: str) -> bool:
     def add(is_new: bool, listed: list[Write]) -> bool:
         current_item = table.find(scope, id)
         if current_item:
-            removed = change.remove(current_item, details=details).also(*listed)
+            removed = change.remove(current_item, details=details).add(*listed)
             (removed.put(record) if is_new else removed).commit()
         return current_item is not None
 
     if certificate.end <= clock.seconds():
-        return writes.retried(lambda: add(False, []))
+        return writes.retry(lambda: add(False, []))
     return _add(issuer, revocation.entry, add)
 
 
@@ -158,7 +158,7 @@ def remove(change: Change, scope: str, id: str) -> bool:
 
     Raises the errors of `Change.commit`.
     """
-    record, authority = table.find(scope, id), items.above(scope)
+    record, authority = table.find(scope, id), items.find_parent(scope)
     if record is None or authority is None:
         return False
     try:
@@ -171,7 +171,7 @@ def remove(change: Change, scope: str, id: str) -> bool:
         item = table.find(scope, id)
         if item:
             packed = crypto.packed_revocations.remove(chunk.packed, entry)
-            change.remove(item).also(*revocation_lists.rewrite(head, chunk, packed)).commit()
+            change.remove(item).add(*revocation_lists.rewrite(head, chunk, packed)).commit()
         return item is not None
 
     return _change_list(Issuer(record.account, authority[1], ""), entry, remove)
@@ -226,13 +226,13 @@ def _change_list(issuer: Issuer, entry: "crypto.packed_revocations.Entry", chang
         head = revocation_lists.read(issuer.id) or new_head(issuer)
         return change(head, revocation_lists.chunk_of(issuer.id, entry))
 
-    return retried(attempt)
+    return retry(attempt)
 
 
-def retried(attempt: Callable[[], T]) -> T:
+def retry(attempt: Callable[[], T]) -> T:
     """Call `attempt`. Call it again if another process has changed the revocation list. Raises aws.Unavailable."""
 
-    def without_conflict() -> T:
+    def attempt_without_conflict() -> T:
         try:
             return attempt()
         except aws.Unavailable as error:
@@ -240,7 +240,7 @@ def retried(attempt: Callable[[], T]) -> T:
                 raise writes.Overtaken from None
             raise
 
-    return writes.retried(without_conflict)
+    return writes.retry(attempt_without_conflict)
 
 
 def new_head(issuer: Issuer) -> Head:

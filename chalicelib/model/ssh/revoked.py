@@ -48,7 +48,7 @@ def build_krl(heads: Sequence[Head]) -> bytes:
     """
     now = clock.seconds()
     live = {
-        head: [crypto.packed_revocations.expire(packed, now) for packed in revocation_lists.packed(head.authority)]
+        head: [crypto.packed_revocations.expire(packed, now) for packed in revocation_lists.read_packed(head.authority)]
         for head in heads
         if head.count  # an empty revocation list has no entries to read
     }

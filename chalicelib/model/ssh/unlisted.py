@@ -20,12 +20,12 @@ def find(revoked: Sequence[Item], other: str) -> Iterator[Entry]:
     One read in each table gets the heads of up to 100 revocation lists. One read gets up to 100 records with entries.
     Raises aws.Unavailable.
     """
-    decoded = [(item, revocation.entry) for item, revocation in records.decoded(Revocation, revoked)]
+    decoded = [(item, revocation.entry) for item, revocation in records.decode_each(Revocation, revoked)]
     authorities = {item.scope: _authority(item) for item, _ in decoded}
-    with dynamodb.in_table(other):
+    with dynamodb.use_table(other):
         heads = _read_heads(authorities.values())
     item_keys = [revocation_lists.key_of(authorities[item.scope], entry) for item, entry in decoded]
-    own_heads, stored = _read_heads(authorities.values()), table.records(item_keys)
+    own_heads, stored = _read_heads(authorities.values()), table.read_records(item_keys)
     for (item, entry), item_key in zip(decoded, item_keys, strict=True):
         authority = authorities[item.scope]
         head = heads.get(authority)
@@ -38,12 +38,12 @@ def _holds(
 ) -> bool:
     if item_key not in stored:
         return False
-    packed = revocation_lists.of_record(stored[item_key]).packed
+    packed = revocation_lists.decode_chunk(stored[item_key]).packed
     return crypto.packed_revocations.holds(crypto.packed_revocations.expire(packed, clock.seconds()), entry)
 
 
 def _authority(item: Item) -> str:
-    above = items.above(item.scope)
+    above = items.find_parent(item.scope)
     return above[1] if above else ""
 
 

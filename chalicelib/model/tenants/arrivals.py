@@ -87,13 +87,13 @@ class Arrivals:
         item = Item.from_record(exported.record)
         if item.malformed:
             raise item.malformed
-        kind = kinds.ACCOUNTS if item.id == self.account else kinds.at(_generic(item.path))
+        kind = kinds.ACCOUNTS if item.id == self.account else kinds.find_by_path(_generalize(item.path))
         if kind is None or not kind.has(item.id):
             return
         if item.body:
             kind.stored_type.of(item.body)
         for name, module in item.modules.items():
-            kinds.stored_type_of_module(name).of(module)
+            kinds.find_module_type(name).of(module)
         if exported.record_class.portability == "portable" and kind is not kinds.ACCOUNTS:
             path = f"{item.path}/{item.id}"
             self.claims |= {(key.scope, path, "") for key in item.unique_keys}
@@ -101,14 +101,14 @@ class Arrivals:
             self.copies |= ip_policies.list_copies(item)
         elif kind is kinds.IP_POLICY_RULES:
             self.rules |= ip_policies.list_copies(item)
-        self.lost += _lost(kind, item)
+        self.lost += _list_lost(kind, item)
 
 
 def translate(record: Record, old: str, new: str) -> dict[str, Any]:
     """Return a record in which another account's id replaces the exported one, except in free text."""
-    copy: dict[str, Any] = _translated(record, old, new)
-    item = item_keys.of_item(copy["scope"], copy["id"])
-    kind = kinds.at(_generic(item[0].partition("#")[2]))
+    copy: dict[str, Any] = _translate_value(record, old, new)
+    item = item_keys.find_item(copy["scope"], copy["id"])
+    kind = kinds.find_by_path(_generalize(item[0].partition("#")[2]))
     if kind in _WITH_PRIVATE_KEY and kind.has(item[1]):
         copy["unseen"] = {**copy.get("unseen", {}), WITHOUT_KEY: True}
     return copy
@@ -119,17 +119,17 @@ def is_due(record: Record) -> bool:
     return bool(record.get("expires", clock.seconds() + 1) > clock.seconds())
 
 
-def _translated(value: Any, old: str, new: str) -> Any:
+def _translate_value(value: Any, old: str, new: str) -> Any:
     if isinstance(value, str):
         return value.replace(old, new)
     if isinstance(value, Mapping):
         return {
-            _translated(name, old, new): member if name in _FREE_TEXT else _translated(member, old, new)
+            _translate_value(name, old, new): member if name in _FREE_TEXT else _translate_value(member, old, new)
             for name, member in value.items()
         }
     if isinstance(value, set | frozenset):
-        return {_translated(member, old, new) for member in value}
-    return [_translated(member, old, new) for member in value] if isinstance(value, list) else value
+        return {_translate_value(member, old, new) for member in value}
+    return [_translate_value(member, old, new) for member in value] if isinstance(value, list) else value
 
 
 def _owners(record: Record) -> Iterator[str]:
@@ -145,7 +145,7 @@ def _owner_paths(record: Record) -> Iterable[str]:
     return [*owner_paths, *record.get("sharers", ())]
 
 
-def _generic(path: str) -> str:
+def _generalize(path: str) -> str:
     """Return the path of a list of items with variables in place of ids, as `kinds.TABLE` contains it."""
     for kind in kinds.TABLE:
         if kind.path and re.fullmatch(re.sub(r"{\w+}", "[^/]+", kind.path), path):
@@ -153,7 +153,7 @@ def _generic(path: str) -> str:
     return path
 
 
-def _lost(kind: kinds.Kind, item: Item) -> Iterator[str]:
+def _list_lost(kind: kinds.Kind, item: Item) -> Iterator[str]:
     """Yield a text about each secret of an item. Exports do not contain secrets."""
     about = f"{item.id} {item.body.get('description', '')}".rstrip()
     if kind is kinds.API_KEYS:

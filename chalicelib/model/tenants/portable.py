@@ -56,16 +56,16 @@ def export(record: Mapping[str, Any]) -> Iterator[str]:
     record_class = record_classes.classify(record["scope"], record["id"])
     if record_class.portability == "omitted" or record.get("expires", clock.seconds() + 1) <= clock.seconds():
         return
-    portable_record = _without_exclusive_holder(record) if record_class.removal == "name" else record
+    portable_record = _remove_exclusive_owner(record) if record_class.removal == "name" else record
     if portable_record:
-        yield to_line(Exported(record_class, sealed_values.without(portable_record)))
+        yield to_line(Exported(record_class, sealed_values.remove(portable_record)))
     if record_class.removal == "list":
         yield from _chunks(record["scope"])
 
 
 def to_line(exported: Exported) -> str:
     """Return a record as a line of an export."""
-    written = {"class": exported.record_class.name, "record": dynamodb.attributes(exported.record)}
+    written = {"class": exported.record_class.name, "record": dynamodb.encode(exported.record)}
     return json.dumps(written, default=_base64)
 
 
@@ -95,7 +95,7 @@ def _records(numbered: Iterator[tuple[int, str]]) -> Iterator[Exported]:
 
 def _decode(number: int, line: Mapping[str, Any]) -> Exported:
     try:
-        record = dynamodb.plain(line["record"])
+        record = dynamodb.decode(line["record"])
         record_class = record_classes.classify(record["scope"], record["id"])
     except (record_classes.UnclassifiedRecord, LookupError, TypeError, ValueError, AttributeError):
         raise NotAnExport(f"Line {number} is not a record that this version can read.") from None
@@ -114,7 +114,7 @@ def _parse(number: int, line: str) -> dict[str, Any]:
     return fields
 
 
-def _without_exclusive_holder(record: Mapping[str, Any]) -> dict[str, Any]:
+def _remove_exclusive_owner(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record that makes a name unique, without its tunnel or the operator's ban of the name.
 
     Return {} if no edge or reservation has the name, and the name has no cooldown.
@@ -126,7 +126,7 @@ def _without_exclusive_holder(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _chunks(scope: str) -> Iterator[str]:
     values = {"scope": scope, "head": "head"}
-    for page in queries.pages(values, limit=None, KeyConditionExpression="#scope = :scope AND #id < :head"):
+    for page in queries.read_pages(values, limit=None, KeyConditionExpression="#scope = :scope AND #id < :head"):
         for chunk in page:
             yield to_line(Exported(record_classes.classify(scope, chunk["id"]), chunk))
 

@@ -53,11 +53,11 @@ class RecordClass:
 
     @cached_property
     def _scope(self) -> re.Pattern[str]:
-        return _compiled(self.scope)
+        return _compile(self.scope)
 
     @cached_property
     def _id(self) -> re.Pattern[str]:
-        return _compiled(self.id)
+        return _compile(self.id)
 
 
 # The kinds that an export does not contain completely. All others are portable.
@@ -70,7 +70,7 @@ PORTABILITY: Mapping[Kind, Portability] = {
 }
 
 
-def _of_kind(kind: Kind) -> RecordClass:
+def _classify_kind(kind: Kind) -> RecordClass:
     path = re.sub(r"{\w+}", _ANY_ID, kind.path)
     removal: Removal = "trail" if kind is kinds.AUDIT_EVENTS else "remove"
     shards = "(/[0-9]+|/edge)?" if kind is kinds.AUDIT_EVENTS else "(/[0-9]+)?"
@@ -78,7 +78,7 @@ def _of_kind(kind: Kind) -> RecordClass:
 
 
 CLASSES: tuple[RecordClass, ...] = (
-    *(_of_kind(kind) for kind in PORTABILITY),
+    *(_classify_kind(kind) for kind in PORTABILITY),
     RecordClass("account", "accounts", "A", "portable"),
     RecordClass("route", "A#/edges/https/routes", "edghts_[^/]+/edghtsrt_.+", "portable"),
     RecordClass("marks of events", "A#/audit_events", "~.+", "portable", "trail"),
@@ -154,7 +154,7 @@ def classify(scope: str, id: str) -> RecordClass:
     return record_class
 
 
-def of_account(account: str) -> Condition:
+def match_account(account: str) -> Condition:
     """Return the DynamoDB condition that a record contains the id of an account.
 
     Entries of the change log do not meet it, because they contain the account's id only inside lists.
@@ -170,5 +170,5 @@ def of_account(account: str) -> Condition:
     return Condition(" OR ".join(texts), {"account": account, "own": f"{account}#"})
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"\bA\b", ACCOUNT, pattern), re.DOTALL)

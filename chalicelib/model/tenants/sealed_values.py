@@ -70,16 +70,16 @@ def seal_again(record: Record, value: SealedValue, key: str) -> bool:
     return True
 
 
-def without(record: Record) -> dict[str, Any]:
+def remove(record: Record) -> dict[str, Any]:
     """Return a record without its encrypted values."""
     copy = {name: value for name, value in record.items() if name != "sealed"}
     for value in find(copy):
-        copy = _emptied(copy, value.path)
+        copy = _clear(copy, value.path)
     return copy
 
 
 def _find(record: Record) -> Iterator[SealedValue]:
-    scope, id = item_keys.of_item(record["scope"], record["id"])
+    scope, id = item_keys.find_item(record["scope"], record["id"])
     account, body = scope.partition("#")[0], _map(record, "body")
     item_context = vault.context(account, id)
     yield from (SealedValue(("sealed", name), value, item_context) for name, value in _map(record, "sealed").items())
@@ -111,7 +111,7 @@ def _map(record: Record, *path: str) -> Record:
     return value if isinstance(value, Mapping) else {}
 
 
-def _emptied(record: Record, path: tuple[str, ...]) -> dict[str, Any]:
+def _clear(record: Record, path: tuple[str, ...]) -> dict[str, Any]:
     """Return a record with empty bytes at a path in place of the encrypted value."""
     name, *rest = path
-    return {**record, name: _emptied(record[name], (*rest,)) if rest else b""}
+    return {**record, name: _clear(record[name], (*rest,)) if rest else b""}

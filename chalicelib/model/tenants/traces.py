@@ -37,7 +37,7 @@ def remove(record: Record, account: str) -> None:
     elif removal == "name":
         write = _release(record, account)
     else:
-        write = Write.delete(*item_key, _unchanged(record))
+        write = Write.delete(*item_key, _require_unchanged(record))
     with suppress(ConditionFailed):  # the record has changed; the next scan of the table finds it again
         dynamodb.do(write)
 
@@ -45,8 +45,10 @@ def remove(record: Record, account: str) -> None:
 def find_changes(account: str) -> Iterator[Record]:
     """Yield the entries of the change log that contain the id of an account. Raises aws.Unavailable."""
     for shard in change_log.SHARDS:
-        for page in queries.pages({"scope": shard}, limit=None, KeyConditionExpression="#scope = :scope"):
-            yield from (entry for entry in page if len(_other_item_keys(entry, account)) < len(entry["body"]["places"]))
+        for page in queries.read_pages({"scope": shard}, limit=None, KeyConditionExpression="#scope = :scope"):
+            yield from (
+                entry for entry in page if len(_list_other_item_keys(entry, account)) < len(entry["body"]["places"])
+            )
 
 
 def forget_changes(account: str) -> int:
@@ -57,16 +59,16 @@ def forget_changes(account: str) -> int:
     entries = list(find_changes(account))
     for entry in entries:
         with suppress(ConditionFailed):  # the entry of the change log has expired meanwhile
-            dynamodb.do(_reduced(entry, _other_item_keys(entry, account)))
+            dynamodb.do(_remove_item_keys(entry, _list_other_item_keys(entry, account)))
     return len(entries)
 
 
-def _other_item_keys(entry: Record, account: str) -> list[list[str]]:
+def _list_other_item_keys(entry: Record, account: str) -> list[list[str]]:
     """Return the primary keys in an entry of the change log that do not contain the account's id."""
     return [item_key for item_key in entry["body"]["places"] if not any(account in text for text in item_key)]
 
 
-def _reduced(entry: Record, item_keys: list[list[str]]) -> Write:
+def _remove_item_keys(entry: Record, item_keys: list[list[str]]) -> Write:
     item_key = entry["scope"], entry["id"]
     return (
         Write.update(*item_key, Condition("attribute_exists(#body)"), sets={"body.places": item_keys})
@@ -87,13 +89,13 @@ def _release(record: Record, account: str) -> Write:
     if is_own and record.get("sharers"):
         until = now + cooldowns.PERIOD
     if until <= now and not is_banned:
-        return Write.delete(*item_key, _unchanged(record))
+        return Write.delete(*item_key, _require_unchanged(record))
     attributes = {"sharers": None} if is_banned else {**dict.fromkeys(_OWN), "body": {}, "expires": until}
     owner = {"account": portable.digest(account) if until > now else None, "rests": until if until > now else None}
-    return Write.update(*item_key, _unchanged(record), sets={**attributes, **owner}, adds={"revision": 1})
+    return Write.update(*item_key, _require_unchanged(record), sets={**attributes, **owner}, adds={"revision": 1})
 
 
-def _unchanged(record: Record) -> Condition:
+def _require_unchanged(record: Record) -> Condition:
     if "revision" not in record:
         return Condition("attribute_exists(#id) AND attribute_not_exists(#revision)")
     return Condition("#revision = :revision", {"revision": record["revision"]})

@@ -18,7 +18,7 @@ from chalicelib.storage.records import table, unique_keys
 def find_disallowed(served: Sequence[ServedTunnel], tunnel_domain: str) -> frozenset[str]:
     """Return the ids of tunnels that may no longer have their names or ports. Raises aws.Unavailable."""
     named = [tunnel for tunnel in served if tunnel.name]
-    listening = table.records(_listener_key(tunnel) for tunnel in named)
+    listening = table.read_records(_listener_key(tunnel) for tunnel in named)
     below = [tunnel for tunnel in named if tunnel.proto == "tcp" or domains.is_below(tunnel.name, tunnel_domain)]
     limited = accounts.find_limited_to_reserved(tunnel.account for tunnel in below)
     unreserved = {
@@ -40,7 +40,7 @@ def _listener_key(tunnel: ServedTunnel) -> tuple[str, str]:
 
 def _find_unproved(elsewhere: Sequence[ServedTunnel], tunnel_domain: str) -> set[str]:
     """Return the ids of tunnels with names that their accounts have not proved."""
-    stored_reservations = reservations.reservations_for("", {tunnel.name for tunnel in elsewhere}, tunnel_domain)
+    stored_reservations = reservations.read_reservations_for("", {tunnel.name for tunnel in elsewhere}, tunnel_domain)
     proved = {reservation.domain: reservation for reservation in stored_reservations if reservation.is_proved}
 
     def owner(reservation: ServedReservation | None) -> str:

@@ -98,7 +98,7 @@ def announce(gateway: Gateway, *, lease: int) -> bool:
 
 def renew(id: str, *, lease: int) -> bool:
     """Renew the lease of a live gateway. Return False if its lease is over or it is ended. Raises aws.Unavailable."""
-    return direct_writes.do_if(Write.update(GATEWAYS, id, _live(), sets={"lease": clock.seconds() + lease}))
+    return direct_writes.do_if(Write.update(GATEWAYS, id, _require_live(), sets={"lease": clock.seconds() + lease}))
 
 
 def change(gateway: Gateway) -> bool:
@@ -108,7 +108,7 @@ def change(gateway: Gateway) -> bool:
     Return False if its lease is over or it is ended. Raises aws.Unavailable.
     """
     sets = {"body.port": gateway.port, "body.draining": gateway.draining}
-    return direct_writes.do_logged(Write.update(GATEWAYS, gateway.id, _live(), sets=sets, adds={"revision": 1}))
+    return direct_writes.do_logged(Write.update(GATEWAYS, gateway.id, _require_live(), sets=sets, adds={"revision": 1}))
 
 
 def fence(id: str) -> bool:
@@ -116,10 +116,10 @@ def fence(id: str) -> bool:
 
     Return False if its lease was renewed or it is ended already. Raises aws.Unavailable.
     """
-    return direct_writes.do_logged(fencing(id))
+    return direct_writes.do_logged(end_by_fence(id))
 
 
-def fencing(id: str) -> Write:
+def end_by_fence(id: str) -> Write:
     """Return the write that ends a gateway under the conditions of `fence`.
 
     Use this write in a transaction that also takes a name or port from one of the gateway's tunnels.
@@ -150,10 +150,10 @@ def end_lease(record: Mapping[str, Any] | None) -> list[Write] | None:
     if record is None:
         return []
     gateway_items = [Item.from_record(record)]
-    gateway = next((_decode(item, stored) for item, stored in records.decoded(_Record, gateway_items)), None)
+    gateway = next((_decode(item, stored) for item, stored in records.decode_each(_Record, gateway_items)), None)
     if gateway is None or not (gateway.ended or gateway.has_lapsed(clock_skew())):
         return None
-    return [] if gateway.ended else [fencing(gateway.id)]
+    return [] if gateway.ended else [end_by_fence(gateway.id)]
 
 
 def clock_skew() -> int:
@@ -186,19 +186,19 @@ def read(id: str) -> Gateway | None:
 
 def read_each(ids: Iterable[str]) -> dict[str, Gateway]:
     """Return gateways by id, including those that are not live. One call reads up to 100. Raises aws.Unavailable."""
-    gateway_items = map(Item.from_record, table.records((GATEWAYS, id) for id in sorted({*ids})).values())
-    return {item.id: _decode(item, stored) for item, stored in records.decoded(_Record, gateway_items)}
+    gateway_items = map(Item.from_record, table.read_records((GATEWAYS, id) for id in sorted({*ids})).values())
+    return {item.id: _decode(item, stored) for item, stored in records.decode_each(_Record, gateway_items)}
 
 
 def decode(item: Item) -> Gateway | None:
     """Return the gateway of an item. Return None if it is malformed or not live."""
-    gateways = (_decode(gateway_item, stored) for gateway_item, stored in records.decoded(_Record, [item]))
+    gateways = (_decode(gateway_item, stored) for gateway_item, stored in records.decode_each(_Record, [item]))
     return next((gateway for gateway in gateways if gateway.is_live), None)
 
 
 def list_gateways() -> list[Gateway]:
     """Return all gateways, including those that are not live. One query. Raises aws.Unavailable."""
-    return [_decode(item, stored) for item, stored in records.decoded(_Record, table.read_all(GATEWAYS))]
+    return [_decode(item, stored) for item, stored in records.decode_each(_Record, table.read_all(GATEWAYS))]
 
 
 def list_for_clients() -> list[Gateway]:
@@ -220,7 +220,7 @@ def _merge(gateways: Iterable[Gateway]) -> list[Gateway]:
     return [merged[key] for key in sorted(merged)]
 
 
-def _live() -> Condition:
+def _require_live() -> Condition:
     return Condition("#lease > :now AND attribute_not_exists(#body.#ended)", {"now": clock.seconds()})
 
 

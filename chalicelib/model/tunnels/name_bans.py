@@ -19,7 +19,7 @@ def ban_name(name: str) -> None:
     """Ban a host name and end the tunnel that uses it. Raises aws.Unavailable."""
     body = Created(created_at=clock.rfc3339(clock.now())).to_record()
     item = Item(SCOPE, name, body, unique_keys=(UniqueKey(base_names.KIND, name, hold="over"),))
-    ban = Change(trail.OPERATOR).put(item).also(trail.operator_event("name_ban.create", name))
+    ban = Change(trail.OPERATOR).put(item).add(trail.operator_event("name_ban.create", name))
     while True:
         try:
             ban.commit()
@@ -31,7 +31,7 @@ def ban_name(name: str) -> None:
 
 def lift_name_ban(name: str) -> bool:
     """Lift the ban of a host name. Return False if it is not banned. Raises aws.Unavailable."""
-    return changes.delete(Change(trail.OPERATOR).also(trail.operator_event("name_ban.delete", name)), SCOPE, name)
+    return changes.delete(Change(trail.OPERATOR).add(trail.operator_event("name_ban.delete", name)), SCOPE, name)
 
 
 def is_banned(name: str) -> bool:
@@ -39,6 +39,6 @@ def is_banned(name: str) -> bool:
     return table.find(SCOPE, name) is not None
 
 
-def banned_names() -> list[str]:
+def list_banned() -> list[str]:
     """Return all banned host names, sorted. Raises aws.Unavailable."""
     return sorted(item.id for item in table.read_all(SCOPE))

@@ -33,16 +33,16 @@ class _GatewayRecord(Stored):
     ip_policies: list[str] = field(default_factory=list)
 
 
-def tunnels_of_gateway(gateway: str) -> list[ServedTunnel]:
+def read_tunnels_of_gateway(gateway: str) -> list[ServedTunnel]:
     """Return the tunnels in the list of a gateway, newest first. Some may be offline. Raises aws.Unavailable."""
-    entries = records.decoded(_GatewayRecord, table.read_all(ends.gateway_scope(gateway)))
+    entries = records.decode_each(_GatewayRecord, table.read_all(ends.gateway_scope(gateway)))
     return [_build_served(item, stored.account, gateway, stored.name, stored) for item, stored in entries]
 
 
 def find_missing(served: Sequence[ServedTunnel]) -> frozenset[str]:
     """Return the ids of tunnels without a record. Raises aws.Unavailable."""
     item_keys = {tunnel.id: (tunnels.scope(tunnel.account), tunnel.id) for tunnel in served}
-    stored_records = table.records(item_keys.values())
+    stored_records = table.read_records(item_keys.values())
     return frozenset(id for id, item_key in item_keys.items() if item_key not in stored_records)
 
 
@@ -83,7 +83,7 @@ def keep_online(tunnel_items: Sequence[Item]) -> list[Item]:
 
 def exceed(account: str, limit: int) -> bool:
     """Return whether an account has more than `limit` tunnels online. Raises aws.Unavailable."""
-    tunnel_items = table.newest(tunnels.scope(account))
+    tunnel_items = table.list_newest(tunnels.scope(account))
     return len(tunnel_items) > limit and len(keep_online(tunnel_items)) > limit
 
 
@@ -106,7 +106,7 @@ def end_all_offline(account: str) -> list[Item]:
     Each end has one audit event. Raises aws.Unavailable.
     """
     tunnel_items = end_lapsed(account)
-    leases = table.records((GATEWAYS, gateway) for item in tunnel_items if (gateway := tunnels.gateway_of(item)))
+    leases = table.read_records((GATEWAYS, gateway) for item in tunnel_items if (gateway := tunnels.gateway_of(item)))
     for item in (item for item in tunnel_items if not item.has_own_lease):
         lease = leases.get((GATEWAYS, tunnels.gateway_of(item)))
         if gateways.end_lease(lease) == []:
@@ -132,7 +132,7 @@ def list_stored(account: str) -> list[Item]:
 
     Tunnels of ended gateways are included. Raises aws.Unavailable.
     """
-    return [item for item in table.newest(tunnels.scope(account)) if _is_readable(item)]
+    return [item for item in table.list_newest(tunnels.scope(account)) if _is_readable(item)]
 
 
 def list_online(account: str) -> list[Item]:

@@ -183,21 +183,21 @@ def open_tunnel(
     """
     id = ids.new(kinds.TUNNELS.prefix)
     started_at = ids.time_of(id)
-    body = {**tunnel.to_record(), "started_at": started_at, "client": details.cleaned(tunnel.client)}
+    body = {**tunnel.to_record(), "started_at": started_at, "client": details.clean(tunnel.client)}
     successor = f"{account}/{tunnel.credential}" if tunnel.credential else ""
     attributes = {"account": account, "id": id, "gateway": tunnel.gateway}
     key = UniqueKey(base_names.KIND, name, attributes, successor=successor)
     until = None if lease is None else clock.seconds() + lease
     item = Item(scope(account), id, body, unique_keys=(key,) if name else (), lease=until)
-    change = Change(by).put(item).also(*histories.record_tunnel(name, account, id, body))
+    change = Change(by).put(item).add(*histories.record_tunnel(name, account, id, body))
     if tunnel.gateway:
         carried = {"account": account, "name": name, **_gateway_fields(tunnel)}
         change = change.put(Item(ends.gateway_scope(tunnel.gateway), id, carried, lease=until))
     if name:
         listened = base_names.listening_key(account, hostport_of(name)).scope
         free = Condition("attribute_not_exists(#id)")
-        change = change.also(Write.check(listened, unique_keys.ID, free, EdgeHasName()), *checks)
-        change = change.also(*list_special(item, name))
+        change = change.add(Write.check(listened, unique_keys.ID, free, EdgeHasName()), *checks)
+        change = change.add(*list_special(item, name))
     change.commit()
     return id
 
@@ -240,10 +240,10 @@ def close_tunnel(account: str, id: str, *, usage: Traffic | None = None, by: Tra
         if item:
             end = clock.seconds()
             end_writes = (*ends.record_end(item, end), *ends.unlist(item), *ends.remove_from_gateway(item))
-            change.remove(item, details=_describe_end(item, end, usage)).also(*end_writes).commit()
+            change.remove(item, details=_describe_end(item, end, usage)).add(*end_writes).commit()
         return item is not None
 
-    return writes.retried(attempt)
+    return writes.retry(attempt)
 
 
 def record_refusal(tunnel: ServedTunnel, reason: str) -> None:

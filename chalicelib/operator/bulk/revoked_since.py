@@ -70,7 +70,7 @@ class Comparison:
         """Yield a line for each item that is active only in the restored table. `page` is a page of this table."""
         active_items = [item for item in table.skip_malformed(map(Item.from_record, page)) if _is_admitted(item)]
         with self._use_later_table():
-            later_records = table.records(item.key for item in active_items)
+            later_records = table.read_records(item.key for item in active_items)
         for item in active_items:
             later = later_records.get(item.key)
             if item.scope == accounts.SCOPE and later is None:
@@ -81,7 +81,7 @@ class Comparison:
     def _compare_lists(self, page: Records) -> Iterator[str]:
         """Yield a line for each SSH revocation that the restored table lacks. `page` is a page of the later table."""
         live = [item for item in table.skip_malformed(map(Item.from_record, page)) if item.is_live]
-        with dynamodb.in_table(self._restored_table):
+        with dynamodb.use_table(self._restored_table):
             for authority, item in unlisted.find(live, self.later):
                 record = json.dumps({**item.body, PUBLIC_KEY: authority.public_key})
                 yield f"{authority.account} {authority.id} {record}"
@@ -96,7 +96,7 @@ class Comparison:
     @cached_property
     def _deleted(self) -> frozenset[str]:
         """Return the ids of deleted accounts, or digests of these ids. They are read from events in the later table."""
-        events = (event for _, event in records.decoded(trail.Event, reading.of_operator()))
+        events = (event for _, event in records.decode_each(trail.Event, reading.read_operator_events()))
         return frozenset(event.resource_id for event in events if event.action == "account.delete")
 
     @cached_property
@@ -111,7 +111,7 @@ class Comparison:
         """
         _ = self._restored_table
         try:
-            with dynamodb.in_table(self.later):
+            with dynamodb.use_table(self.later):
                 yield
         except AwsError as error:
             raise CommandError(

@@ -107,9 +107,9 @@ class Deletion:
 
         def attempt() -> None:
             if item := table.find(stored_accounts.SCOPE, self.account):
-                Change(OPERATOR).remove(item).also(event).commit()
+                Change(OPERATOR).remove(item).add(event).commit()
 
-        writes.retried(attempt)
+        writes.retry(attempt)
 
     def _prove(self) -> None:
         """Repeat `_sweep` until no record is left. Raises CommandError if another process adds more records."""
@@ -149,7 +149,7 @@ def _names_account(scope: str) -> bool:
 
 def _list_items(scope: str) -> Iterator[Item]:
     """Yield all items of a collection. `scope` is its partition key, or the key of its first shard."""
-    further = shards.further(scope).scopes if item_keys.is_sharded(scope) else []
+    further = shards.list_further(scope).scopes if item_keys.is_sharded(scope) else []
     for part in (scope, *further):
         yield from table.read_all(part)
 
@@ -171,7 +171,7 @@ def _remove_records_without_account(item: Item) -> None:
 
     `_sweep` cannot find these records.
     """
-    kind = kinds.of(item.id)
+    kind = kinds.identify(item.id)
     if kind is kinds.API_KEYS:
         dynamodb.do(Write.delete(api_keys.key_of(item.id).scope, "denied"))
     elif kind is kinds.FEDERATED_CREDENTIALS:

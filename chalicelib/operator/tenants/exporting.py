@@ -38,7 +38,7 @@ def export_account(account: str, into: Path, report: Callable[[str], object]) ->
 
 def select(account: str) -> Selection:
     """Return the Selection of a scan that reads only the records with the id of an account."""
-    condition = record_classes.of_account(account)
+    condition = record_classes.match_account(account)
     return Selection(condition.values, {"FilterExpression": condition.text})
 
 

@@ -84,7 +84,7 @@ def _list_events(account: str) -> Iterator[Item]:
 def _find_user(event: Item, name: str) -> str:
     """Return the id of the user with the name `name` in an event. Return "" if the event names no such user."""
     actor, id = event.body.get("actor", {}), str(event.body.get("resource_id", ""))
-    details = trail.flat(event.body.get("details", {}))
+    details = trail.flatten(event.body.get("details", {}))
     if kinds.USERS.has(id) and name in (details.get(path) for path in _NAMES):
         return id
     owner = str(actor.get("owner_id", ""))

@@ -91,7 +91,10 @@ class Import:
         for kind in kinds.TABLE:
             maximum = 1 if kind in (kinds.USERS, kinds.API_KEYS) else 0
             is_listed = kind.path and "{" not in kind.path and kind is not kinds.AUDIT_EVENTS
-            if is_listed and len(table.page(items.scope(self.account, kind.path), before=None, count=2)[0]) > maximum:
+            if (
+                is_listed
+                and len(table.read_page(items.scope(self.account, kind.path), before=None, count=2)[0]) > maximum
+            ):
                 raise CommandError(f"{self.account} is not new: it has {kind.path}. Import into a new account.")
 
     def _find_conflicts(self, old: str) -> Iterator[str]:
@@ -100,7 +103,7 @@ class Import:
             yield f"The exported account {old} still exists: delete it first."
         for batch in _split(self._read_records(old, "all")):
             records_by_key = {_read_key(record): record for record in batch}
-            for item_key, present in table.records(records_by_key).items():
+            for item_key, present in table.read_records(records_by_key).items():
                 # A revocation list has many records. Only its first record (its head) is checked, so that a list counts
                 # as one conflict. Records with the attribute `packed` are the others.
                 if not (_may_replace(present, old) or "packed" in present):
@@ -114,7 +117,7 @@ class Import:
         count = 0
         for batch in _split(self._read_records(old, part)):
             records_by_key = {_read_key(record): record for record in batch}
-            present = table.records(records_by_key)
+            present = table.read_records(records_by_key)
             missing = [
                 _put(record, present.get(item_key), self.account)
                 for item_key, record in records_by_key.items()

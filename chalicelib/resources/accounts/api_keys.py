@@ -150,7 +150,7 @@ def make_within(rules: AccountRules | None, caller: Caller, id: str, request: Ke
     if rules and (errors := key_rules.find_violations(rules, limits, clock.seconds())):
         field, rule = next(iter(errors.items()))
         raise Forbidden(f"The account's rules for API keys do not permit this key: '{field}' {rule}.", errors)
-    copied_rules = key_rules.copied_fields(rules) if rules else {"ignores_rules": True}
+    copied_rules = key_rules.list_copied_fields(rules) if rules else {"ignores_rules": True}
     disabled = Unauthenticated("The federated credential that issued the API key is disabled.")
     return issue(caller, id, owner, limits, copied_rules, disabled, request.description, request.metadata)
 
@@ -175,7 +175,7 @@ def issue(
     ends = clock.rfc3339(clock.at(limits.expires)) if limits.expires else None
     key_scopes, bounds = list(limits.scopes), list(limits.networks)
     key = api_keys.unique_key(id, digest, caller.account, owner, limits, {**rules, **root})
-    enabled = federated_credentials.still_enabled(caller.federated.split(), disabled)
+    enabled = federated_credentials.require_enabled(caller.federated.split(), disabled)
     return New(
         ApiKey(
             description=description,

@@ -49,7 +49,7 @@ def make(caller: Caller, id: str, request: FederatedCredentialCreate) -> New:
     _check(stored)
     (key,) = stored.unique_keys(caller.account, id)
     _check_size(key)
-    owner_fields = key_rules.fields_for_exchanges(key_rules.read(caller.account))
+    owner_fields = key_rules.list_exchange_fields(key_rules.read(caller.account))
     if request.owner_id:
         owner = caller.owner(request.owner_id)
         owner_fields |= {"active": owner.active, "admin": owner.admin, "name": owner.name}
@@ -123,7 +123,7 @@ class FederatedCredentials(EditableResource):
         )
 
     def show(self, item: Item, call: Call) -> dict[str, Any]:
-        return super().show(trees.shown(item), call)
+        return super().show(trees.show(item), call)
 
     def patch(self, call: Call) -> Item:
         credential = super().patch(call)
@@ -170,12 +170,12 @@ def remove(change: Change, scope: str, id: str) -> bool:
             raise
         return True
 
-    return writes.retried(attempt)
+    return writes.retry(attempt)
 
 
 def _check_unused(credential: Item) -> None:
     """Raise Conflict if API keys that descend from the credential are valid."""
-    if count := len(trees.live_keys(credential.account, credential.id)):
+    if count := len(trees.list_live_keys(credential.account, credential.id)):
         raise Conflict(f"{count} valid API keys descend from the credential: offboard the credential first.")
 
 

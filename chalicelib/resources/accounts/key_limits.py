@@ -37,7 +37,7 @@ def build_limit(limit: Any) -> dict[str, int]:
 
 def require_within_account(limits: Mapping[str, int], of_account: Mapping[str, int]) -> None:
     """Raise InvalidRequest if the limits of a new key exceed the limits of its account."""
-    rate = rates.of_account(of_account)
+    rate = rates.find_account_rate(of_account)
     bounds = {rates.REQUESTS: rate.per_second, rates.BURST: rate.burst} if rate else {}
     if errors := find_above(limits, bounds, "must be at most {}, the limit of the account"):
         raise InvalidRequest.of(errors)

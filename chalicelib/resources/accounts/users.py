@@ -96,8 +96,8 @@ class Users(Resource):
     def post(self, call: Call) -> CreatedItem:
         account = call.caller.account
         user = accounts.new_user(account, call.body.name, admin=False)
-        change = call.change.put(user).also(accounts.count_new_user(account))
-        writes.retried(change.commit)
+        change = call.change.put(user).add(accounts.count_new_user(account))
+        writes.retry(change.commit)
         return CreatedItem(user)
 
     def delete(self, call: Call) -> None:
@@ -123,7 +123,7 @@ class Users(Resource):
             unbound = replace(user, unique_keys=other_keys)
             call.change.rewrite(user, lambda _: unbound, verb="delete", module=IDENTITY).commit()
 
-        writes.retried(attempt)
+        writes.retry(attempt)
 
     def patch(self, call: Call) -> Item:
         sets = call.body.fields_set()

@@ -85,7 +85,7 @@ def response(event: Item, base_url: str) -> dict[str, Any]:
     response = {"id": event.id, "uri": "", **trail.Event.of(event.body).to_record()}
     path = response.pop("resource_path")
     response["actor"] = asdict(trail.EventActor(**response["actor"]))
-    has_address = path and kinds.of(response["resource_id"]).served
+    has_address = path and kinds.identify(response["resource_id"]).served
     response["uri"] = f"{base_url}{kinds.AUDIT_EVENTS.path}/{event.id}"
     return {**response, "resource_uri": f"{base_url}{path}" if has_address else ""}
 
@@ -184,15 +184,15 @@ class AuditEvents(Resource):
         """
         account, before = call.caller.account, page.before_id
         if not filters:
-            items, has_more = reading.page(account, before=before, count=page.limit)
+            items, has_more = reading.read_page(account, before=before, count=page.limit)
             return items, items[-1].id if items else "", has_more
         count, index_page = page.limit if len(filters) == 1 else _READ, None
         if resource := filters.get("resource_id"):
-            index_page = reading.page_of_resource(account, resource, before=before, count=count)
+            index_page = reading.read_page_of_resource(account, resource, before=before, count=count)
         elif actor := filters.get("actor_id"):
-            index_page = reading.page_of_actor(account, actor, before=before, count=count)
-        candidates, has_more = index_page or reading.page(account, before=before, count=_READ)
-        decoded = [*records.decoded(trail.Event, candidates)]
+            index_page = reading.read_page_of_actor(account, actor, before=before, count=count)
+        candidates, has_more = index_page or reading.read_page(account, before=before, count=_READ)
+        decoded = [*records.decode_each(trail.Event, candidates)]
         matching = [item for item, event in decoded if _matches(event, filters)]
         if len(matching) > page.limit:
             return matching[: page.limit], matching[page.limit - 1].id, True

@@ -148,7 +148,7 @@ def make(caller: Caller, id: str, request: Create) -> New:
 
 
 def _refuse_kept(domain: str) -> None:
-    if base_names.is_operator_name(base_names.base_name(domain)) or bans.matches(domain, bans.patterns()):
+    if base_names.is_operator_name(base_names.base_name(domain)) or bans.matches(domain, bans.list_patterns()):
         raise Conflict(base_names.OPERATOR_NAME_MESSAGE.format("domain"), {"domain": base_names.OPERATOR_NAME_RULE})
     if base_names.is_below(domain) and not base_names.base_name(domain):
         raise InvalidRequest.of({"domain": f"must be a name below {base_names.domain()}"})
@@ -184,10 +184,10 @@ def _remove(change: OneChange, scope: str, id: str) -> bool:
         item = table.find(scope, id)
         if item:
             _, entry = renewal_schedule.end(item)
-            change.remove(item).also(*proof_checks.unschedule(item), *entry).commit()
+            change.remove(item).add(*proof_checks.unschedule(item), *entry).commit()
         return item is not None
 
-    return writes.retried(attempt)
+    return writes.retry(attempt)
 
 
 class ReservedDomains(EditableResource):
@@ -255,10 +255,10 @@ class ReservedDomains(EditableResource):
                 raise RateLimited(sentence, retry_after=soon.wait) from None
             after, entry = renewal_schedule.follow(before, after, now)
             checks = proof_checks.reschedule(before, after)
-            call.change.rewrite(before, lambda _: after).also(*checks, *entry).commit()
+            call.change.rewrite(before, lambda _: after).add(*checks, *entry).commit()
             return after
 
-        return CreatedItem(writes.retried(attempt))
+        return CreatedItem(writes.retry(attempt))
 
     def _rewrite(self, call: Call, edit: Callable[[Item], Item]) -> Item:
         """Change a reserved domain, and the entry that schedules its automatic certificate. Raises NotFound."""
@@ -268,9 +268,9 @@ class ReservedDomains(EditableResource):
             after, entry = edit(before), list[Write]()
             if after != before:
                 after, entry = renewal_schedule.follow(before, after, clock.seconds())
-            return call.change.rewrite(before, lambda _: after).also(*entry).commit() or after
+            return call.change.rewrite(before, lambda _: after).add(*entry).commit() or after
 
-        return writes.retried(attempt)
+        return writes.retry(attempt)
 
 
 RESOURCE = ReservedDomains(

@@ -175,7 +175,7 @@ def _build_revocation(caller: Caller, issuer: Issuer, field: str, value: str) ->
             return Revocation(serial=value)
         case "public_key":
             return revocations.revoke_key(value)
-    item = table.read(items.scope(issuer.account, kinds.of(value).path), value)
+    item = table.read(items.scope(issuer.account, kinds.identify(value).path), value)
     certificate = IssuedCertificate.of(item.body) if item else None
     if item is None or certificate is None or certificate.ssh_certificate_authority_id != issuer.id:
         rule = "must be the id of a certificate that this authority signed"

@@ -29,7 +29,7 @@ class Certificates(OwnedResource):
     """SSH certificates. A scope of an API key can permit only one authority's certificates, by the authority's id."""
 
     def list_items(self, call: Call, page: Page) -> tuple[list[Item], bool]:
-        return table.page(self.scope(call), before=page.before_id, count=page.limit)
+        return table.read_page(self.scope(call), before=page.before_id, count=page.limit)
 
     def selection(self, call: Call) -> Callable[[Item], bool] | None:
         authorities, by_owner = call.caller.readable_ids(self.kind), super().selection(call)
@@ -45,7 +45,9 @@ def check_access(call: Call, item: Item) -> None:
     that they requested or made.
     """
     if call.caller.limits.scopes:
-        call.caller.require(scopes.of_authority(call.method, kinds.of(item.id), _read_authority_id(item)))
+        call.caller.require(
+            scopes.build_authority_scope(call.method, kinds.identify(item.id), _read_authority_id(item))
+        )
     if call.method == "DELETE" and not is_own(call.caller, item):
         raise Forbidden("Only an admin may delete certificates that others requested.")
 
@@ -82,7 +84,7 @@ def find_signer(caller: Caller, kind: Kind, request: Any) -> Signer:
     was imported without its private key.
     """
     if caller.limits.scopes:
-        caller.require(scopes.of_authority("POST", kind, request.ssh_certificate_authority_id))
+        caller.require(scopes.build_authority_scope("POST", kind, request.ssh_certificate_authority_id))
     digest = crypto.keys.digest(request.public_key.key)
     fingerprint = crypto.keys.fingerprint(digest)
     authority, has_revoked_key = authorities.read_signer(caller.account, request.ssh_certificate_authority_id, digest)

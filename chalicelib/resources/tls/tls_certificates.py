@@ -140,10 +140,10 @@ def _remove(change: Change, scope: str, id: str) -> bool:
     def attempt() -> bool:
         item = table.find(scope, id)
         if item:
-            change.remove(item).also(*_require_unused(item)).commit()
+            change.remove(item).add(*_require_unused(item)).commit()
         return item is not None
 
-    return writes.retried(attempt)
+    return writes.retry(attempt)
 
 
 def _require_unused(certificate: Item) -> Sequence[Write]:
@@ -158,7 +158,7 @@ def _require_unused(certificate: Item) -> Sequence[Write]:
     stored = ReservedDomain.of(reservation.body)
     if stored.policy and stored.certificate_id == certificate.id:
         raise Conflict(_IN_USE.format(stored.domain))
-    return [Write.check(*reservation.key, items.unchanged(reservation))]
+    return [Write.check(*reservation.key, items.require_unchanged(reservation))]
 
 
 RESOURCE = EditableResource(

@@ -71,10 +71,10 @@ class IPPolicyRules(EditableResource):
 
         def attempt() -> None:
             policy = _find_policy(call.caller, call.body.ip_policy_id)
-            call.change.put(item).also(*ip_policies.put_copy(policy, item)).commit()
+            call.change.put(item).add(*ip_policies.put_copy(policy, item)).commit()
 
         try:
-            writes.retried(attempt)
+            writes.retry(attempt)
         except TooManyRules:
             raise Conflict(f"The policy already has {MAX_RULES} rules, the maximum: delete one first.") from None
         return CreatedItem(item, new.once)
@@ -88,7 +88,7 @@ class IPPolicyRules(EditableResource):
                 raise self.missing()
             return ip_policies.change_rule(change, rule, self.apply_changes(rule, call.body))
 
-        item = writes.retried(attempt)
+        item = writes.retry(attempt)
         if item is None:
             raise self.missing()
         return item

@@ -24,7 +24,7 @@ from chalicelib.storage.client import call_counts, direct, models, transport
 from chalicelib.storage.client.aws_errors import AwsError as AwsError
 from chalicelib.storage.client.aws_errors import Misconfigured as Misconfigured
 from chalicelib.storage.client.aws_errors import Unavailable as Unavailable
-from chalicelib.storage.client.aws_errors import translated
+from chalicelib.storage.client.aws_errors import translate
 
 # A call takes at most 15 seconds: three attempts of four seconds, and three seconds of pauses. A call that begins at
 # most 13 seconds after the start of a request ends before API Gateway's timeout, which is 29 seconds.
@@ -82,7 +82,7 @@ def call(service: str, operation: str, **parameters: Any) -> dict[str, Any]:
     try:
         answer: dict[str, Any] = getattr(client(service), operation)(**parameters)
     except (BotoCoreError, ClientError) as error:
-        problem = translated(error)
+        problem = translate(error)
         if isinstance(problem, AwsError):
             call_counts.note(service, problem.code)
         raise problem from None
@@ -202,7 +202,7 @@ def parse(body: bytes) -> dict[str, Any] | None:
     Raises ValueError for malformed base64.
     """
     try:
-        answer = json.loads(body.decode(), object_hook=_with_bytes if b'"B"' in body else None)
+        answer = json.loads(body.decode(), object_hook=_decode_bytes if b'"B"' in body else None)
     except (json.JSONDecodeError, UnicodeDecodeError):
         return None
     if not isinstance(answer, dict):
@@ -210,7 +210,7 @@ def parse(body: bytes) -> dict[str, Any] | None:
     return {name: value for name, value in answer.items() if value is not None}
 
 
-def _with_bytes(value: dict[str, Any]) -> dict[str, Any]:
+def _decode_bytes(value: dict[str, Any]) -> dict[str, Any]:
     """Decode the base64 of a binary attribute. Return any other object unchanged."""
     text = value.get("B")
     return {"B": b64decode(text, validate=True)} if isinstance(text, str) else value
@@ -283,7 +283,7 @@ def translate_errors() -> Iterator[None]:
     try:
         yield
     except (BotoCoreError, ClientError) as error:
-        raise translated(error) from None
+        raise translate(error) from None
 
 
 # Create DynamoDB's client now: Lambda gives a full CPU to the import, and only a part of a CPU to a request.

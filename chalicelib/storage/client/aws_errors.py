@@ -46,7 +46,7 @@ class Misconfigured(AwsError):
     """Credentials, region, profile, table, key or a permission is missing, or a request is invalid."""
 
 
-def translated(error: BotoCoreError | ClientError) -> Exception:
+def translate(error: BotoCoreError | ClientError) -> Exception:
     """Return the exception for botocore's error. It is Unavailable, Misconfigured, or the same ClientError."""
     # only the name of botocore's exception, because its message may contain parts of the request
     if not isinstance(error, ClientError):

@@ -54,8 +54,8 @@ class Write:
     @staticmethod
     def put(record: Mapping[str, Any], condition: Condition | None = None, failing: Exception | None = None) -> "Write":
         """Return the write of a whole record."""
-        request = {"TableName": table_name(), **_conditional(condition)}
-        return Write("Put", {**request, "Item": attributes({**record, "schema": OLDEST_FORMAT})}, failing)
+        request = {"TableName": table_name(), **_build_condition(condition)}
+        return Write("Put", {**request, "Item": encode({**record, "schema": OLDEST_FORMAT})}, failing)
 
     @staticmethod
     def update(
@@ -93,18 +93,18 @@ class Write:
         }
         update = " ".join(f"{verb} {', '.join(paths)}" for verb, paths in clauses.items() if paths)
         conditional = {"ConditionExpression": condition.text} if condition.text else {}
-        request = expressed({**condition.values, **values}, UpdateExpression=update, **conditional)
+        request = build_expressions({**condition.values, **values}, UpdateExpression=update, **conditional)
         return Write("Update", {**_key(scope, id), **request}, failing)
 
     @staticmethod
     def delete(scope: str, id: str, condition: Condition | None = None, failing: Exception | None = None) -> "Write":
         """Return the write that removes a record."""
-        return Write("Delete", {**_key(scope, id), **_conditional(condition)}, failing)
+        return Write("Delete", {**_key(scope, id), **_build_condition(condition)}, failing)
 
     @staticmethod
     def check(scope: str, id: str, condition: Condition, failing: Exception | None = None) -> "Write":
         """Return a write that changes nothing: its transaction fails if the condition is false."""
-        return Write("ConditionCheck", {**_key(scope, id), **_conditional(condition)}, failing)
+        return Write("ConditionCheck", {**_key(scope, id), **_build_condition(condition)}, failing)
 
     def and_check(self, check: "Write") -> "Write":
         """Return this update with the additional condition of a check. Both must be for the same record."""
@@ -144,19 +144,19 @@ class Throttled(aws.Unavailable):
 def get(scope: str, id: str) -> dict[str, Any] | None:
     """Return the record with a primary key, or None. The read is consistent. Raises aws.Unavailable."""
     item = aws.call("dynamodb", "get_item", **_key(scope, id), ConsistentRead=True).get("Item")
-    return plain(item) if item else None
+    return decode(item) if item else None
 
 
 def get_each(*keys: tuple[str, str]) -> list[dict[str, Any] | None]:
     """Return the records with some primary keys in one consistent call. Raises aws.Unavailable."""
-    encoded_keys = [attributes({"scope": scope, "id": id}) for scope, id in dict.fromkeys(keys)]
+    encoded_keys = [encode({"scope": scope, "id": id}) for scope, id in dict.fromkeys(keys)]
     request_items: Mapping[str, Any] = {table_name(): {"Keys": encoded_keys, "ConsistentRead": True}}
     records_by_key: dict[tuple[str, str], dict[str, Any]] = {}
     for pause in _PAUSES:
         if pause:  # even sleep(0) would let another thread run first
             time.sleep(pause)
         answer = aws.call("dynamodb", "batch_get_item", RequestItems=request_items)
-        records = map(plain, answer["Responses"].get(table_name(), ()))
+        records = map(decode, answer["Responses"].get(table_name(), ()))
         records_by_key |= {(record["scope"], record["id"]): record for record in records}
         request_items = answer.get("UnprocessedKeys", {})
         if not request_items:
@@ -173,7 +173,7 @@ def do(write: Write) -> dict[str, Any]:
         if error.response["Error"]["Code"] != CONDITION_FALSE:
             raise
         raise ConditionFailed from None
-    return plain(answer.get("Attributes", {}))
+    return decode(answer.get("Attributes", {}))
 
 
 def transact(writes: Sequence[Write]) -> None:
@@ -210,7 +210,7 @@ def _try_transaction(writes: Sequence[Write]) -> bool:
 
 
 @contextmanager
-def in_table(name: str) -> Iterator[None]:
+def use_table(name: str) -> Iterator[None]:
     """Read and write the named table, instead of TABLE_NAME, in a `with` block."""
     before = _table.set(name)
     try:
@@ -223,7 +223,7 @@ def table_name() -> str:
     return _table.get(os.environ.get("TABLE_NAME", "tunnel-edge"))
 
 
-def attribute(value: Any) -> dict[str, Any]:
+def encode_value(value: Any) -> dict[str, Any]:
     """Return a value in DynamoDB's format, for example {"S": "text"}. Raises TypeError if DynamoDB cannot store it."""
     match value:
         case None:
@@ -237,22 +237,22 @@ def attribute(value: Any) -> dict[str, Any]:
         case bytes():
             return {"B": value}
         case dict():
-            return {"M": attributes(value)}
+            return {"M": encode(value)}
         case list() | tuple():
-            return {"L": [attribute(entry) for entry in value]}
+            return {"L": [encode_value(entry) for entry in value]}
         case set() | frozenset():
             return {"SS": sorted(value)}
     raise TypeError(f"{type(value).__name__} is not a type that DynamoDB can store")
 
 
-def attributes(record: Mapping[str, Any]) -> dict[str, Any]:
+def encode(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record in DynamoDB's format."""
-    return {name: attribute(value) for name, value in record.items()}
+    return {name: encode_value(value) for name, value in record.items()}
 
 
-def plain(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the plain values of a record that `attributes` encoded."""
-    return {name: _plain(attribute) for name, attribute in record.items()}
+def decode(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the plain values of a record that `encode` encoded."""
+    return {name: _decode_value(attribute) for name, attribute in record.items()}
 
 
 def _scope(write: Write) -> str:
@@ -263,14 +263,14 @@ def _path(name: str) -> str:
     return ".".join(f"#{part}" for part in name.split("."))
 
 
-def _conditional(condition: Condition | None) -> dict[str, Any]:
-    return expressed(condition.values, ConditionExpression=condition.text) if condition else {}
+def _build_condition(condition: Condition | None) -> dict[str, Any]:
+    return build_expressions(condition.values, ConditionExpression=condition.text) if condition else {}
 
 
-def expressed(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
+def build_expressions(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
     """Return the parameters of a request for some expressions. They include the names and values in the expressions."""
     names = sorted(set(re.findall(r"#(\w+)", " ".join(expressions.values()))))
-    attribute_values = {f":{name}": attribute(value) for name, value in values.items()}
+    attribute_values = {f":{name}": encode_value(value) for name, value in values.items()}
     return {
         **expressions,
         "ExpressionAttributeNames": {f"#{name}": name for name in names},
@@ -282,7 +282,7 @@ def _key(scope: str, id: str) -> dict[str, Any]:
     return {"TableName": table_name(), "Key": {"scope": {"S": scope}, "id": {"S": id}}}
 
 
-def _plain(attribute: Mapping[str, Any]) -> Any:
+def _decode_value(attribute: Mapping[str, Any]) -> Any:
     ((kind, value),) = attribute.items()
     match kind:
         case "S" | "BOOL" | "B":
@@ -290,9 +290,9 @@ def _plain(attribute: Mapping[str, Any]) -> Any:
         case "N":
             return int(value) if value.lstrip("-").isdigit() else value
         case "M":
-            return plain(value)
+            return decode(value)
         case "L":
-            return [_plain(entry) for entry in value]
+            return [_decode_value(entry) for entry in value]
         case "SS":
             return set(value)
         case "NULL":

@@ -10,7 +10,7 @@ _NONE: Mapping[str, Any] = {}
 _SCANNED = 1000  # the most records in a page: with more, 16 parallel pages of 1 MB would take 200 MB of memory
 
 
-def pages(
+def read_pages(
     values: Mapping[str, Any],
     *,
     limit: int | None,
@@ -27,12 +27,12 @@ def pages(
         "TableName": dynamodb.table_name(),
         **({"IndexName": index} if index else {"ConsistentRead": True}),
         "ScanIndexForward": first == "lowest",
-        **dynamodb.expressed(values, **expressions),
+        **dynamodb.build_expressions(values, **expressions),
         **({"Limit": limit} if limit else {}),
     }
     while True:
         answer = aws.call("dynamodb", "query", **query)
-        yield [dynamodb.plain(item) for item in answer["Items"]]
+        yield [dynamodb.decode(item) for item in answer["Items"]]
         if "LastEvaluatedKey" not in answer:
             return
         query.pop("Limit", None)
@@ -41,11 +41,11 @@ def pages(
 
 def scan(values: Mapping[str, Any] = _NONE, **expressions: str) -> Iterator[list[dict[str, Any]]]:
     """Yield all records of the table that pass a filter, page by page, unordered. Raises aws.Unavailable."""
-    selected = dynamodb.expressed(values, **expressions) if expressions else {}
+    selected = dynamodb.build_expressions(values, **expressions) if expressions else {}
     request: dict[str, Any] = {"TableName": dynamodb.table_name(), "ConsistentRead": True, **selected}
     while True:
         answer = aws.call("dynamodb", "scan", **request)
-        yield [dynamodb.plain(item) for item in answer["Items"]]
+        yield [dynamodb.decode(item) for item in answer["Items"]]
         if "LastEvaluatedKey" not in answer:
             return
         request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
@@ -66,7 +66,7 @@ def scan_page(
 
     At the end of the segment, the key is None.
     """
-    selected = dynamodb.expressed(values, **expressions) if expressions else {}
+    selected = dynamodb.build_expressions(values, **expressions) if expressions else {}
     request: dict[str, Any] = {
         "TableName": dynamodb.table_name(),
         "ConsistentRead": True,
@@ -76,7 +76,7 @@ def scan_page(
         **selected,
     }
     if after:
-        request["ExclusiveStartKey"] = dynamodb.attributes(after)
+        request["ExclusiveStartKey"] = dynamodb.encode(after)
     answer = aws.call("dynamodb", "scan", **request)
     last = answer.get("LastEvaluatedKey")
-    return [dynamodb.plain(item) for item in answer["Items"]], dynamodb.plain(last) if last else None
+    return [dynamodb.decode(item) for item in answer["Items"]], dynamodb.decode(last) if last else None

@@ -78,22 +78,22 @@ def _record(item_keys: Sequence[Sequence[str]]) -> Write:
     return Write.put(record)
 
 
-def since(moment: float, threads: Executor | None = None) -> list[Change]:
+def read_since(moment: float, threads: Executor | None = None) -> list[Change]:
     """Return the changes after a Unix time, by the clocks of the writers. Raises aws.Unavailable.
 
     With `threads`, all shards are read at once, the last one in the calling thread.
     """
     after = f"{int(moment * 1000):013}"
     if threads is None:
-        return [change for shard in SHARDS for change in _of_shard(shard, after)]
+        return [change for shard in SHARDS for change in _read_shard(shard, after)]
     *first_shards, last_shard = SHARDS
-    futures = [threads.submit(_of_shard, shard, after) for shard in first_shards]
-    last_changes = _of_shard(last_shard, after)
+    futures = [threads.submit(_read_shard, shard, after) for shard in first_shards]
+    last_changes = _read_shard(last_shard, after)
     return [change for future in futures for change in future.result()] + last_changes
 
 
-def _of_shard(shard: str, after: str) -> list[Change]:
-    pages = queries.pages(
+def _read_shard(shard: str, after: str) -> list[Change]:
+    pages = queries.read_pages(
         {"shard": shard, "after": after}, limit=None, KeyConditionExpression="#scope = :shard AND #id > :after"
     )
     return [
@@ -109,4 +109,4 @@ def _item_of(write: Write) -> Sequence[str] | None:
         return None
     key = write.request.get("Key") or write.request["Item"]
     scope, id = key["scope"]["S"], key["id"]["S"]
-    return (scope, id) if re.fullmatch(_LOGGED, scope) else item_keys.of_item(scope, id)
+    return (scope, id) if re.fullmatch(_LOGGED, scope) else item_keys.find_item(scope, id)

@@ -33,7 +33,7 @@ class Cooldowns:
         account = str(record["scope"]).partition("#")[0]
         return Cooldowns(account, int(record["id"]), frozenset(record.get("names", ())), record["revision"])
 
-    def without(self, values: Collection[str]) -> Write:
+    def remove(self, values: Collection[str]) -> Write:
         """Return the write that removes some names from this record. It fails if the record has changed."""
         scope, id = _key(self.account, self.until)
         same = Condition("#revision = :revision", {"revision": self.revision})
@@ -50,23 +50,23 @@ def begin(account: str, until: int, values: Iterable[str]) -> Write:
 
 def read(account: str, ends: Iterable[int]) -> dict[int, Cooldowns]:
     """Return the cooldowns of an account that end at one of the Unix seconds `ends`, by end. Raises aws.Unavailable."""
-    records = map(Cooldowns.of, table.records(_key(account, until) for until in ends).values())
+    records = map(Cooldowns.of, table.read_records(_key(account, until) for until in ends).values())
     return {record.until: record for record in records}
 
 
-def ended(account: str) -> Iterator[Cooldowns]:
+def read_ended(account: str) -> Iterator[Cooldowns]:
     """Yield the records of an account's ended cooldowns, oldest first. Raises aws.Unavailable."""
     values = {"scope": items.scope(account, SCOPE), "now": f"{clock.seconds():011}"}
-    yield from _listed("#scope = :scope AND #id <= :now", values)
+    yield from _query("#scope = :scope AND #id <= :now", values)
 
 
 def read_all(account: str) -> Iterator[Cooldowns]:
     """Yield all records of an account's cooldowns, oldest first. Raises aws.Unavailable."""
-    yield from _listed("#scope = :scope", {"scope": items.scope(account, SCOPE)})
+    yield from _query("#scope = :scope", {"scope": items.scope(account, SCOPE)})
 
 
-def _listed(condition: str, values: Mapping[str, str]) -> Iterator[Cooldowns]:
-    for records in queries.pages(values, limit=50, first="lowest", KeyConditionExpression=condition):
+def _query(condition: str, values: Mapping[str, str]) -> Iterator[Cooldowns]:
+    for records in queries.read_pages(values, limit=50, first="lowest", KeyConditionExpression=condition):
         yield from map(Cooldowns.of, records)
 
 

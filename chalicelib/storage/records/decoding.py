@@ -40,7 +40,7 @@ def decode(form: type[T], record: Mapping[str, Any]) -> T:
     """
     if record.__class__ is not dict and not isinstance(record, Mapping):
         raise MalformedRecord(form.__name__, "", "must be a map")
-    compiled: _Form = _compiled(form)  # type: ignore[arg-type]  # a class is hashable
+    compiled: _Form = _compile(form)  # type: ignore[arg-type]  # a class is hashable
     values, known, name = compiled.defaults.copy(), compiled.fields, ""
     try:
         for name, value in record.items():
@@ -113,12 +113,14 @@ class _Everything(frozenset[type]):
 
 
 @cache
-def _compiled(form: Any) -> _Form:
+def _compile(form: Any) -> _Form:
     types, packed = get_type_hints(form), getattr(form, "PACKED", {})
     field_types = {}
     for field in fields(form):
-        type_, packing = _type(types[field.name]), packed.get(field.name)
-        field_types[field.name] = _either(type_, _Type(frozenset(), _unpacking(packing.text))) if packing else type_
+        type_, packing = _compile_type(types[field.name]), packed.get(field.name)
+        if packing:
+            type_ = _join_types(type_, _Type(frozenset(), _compile_packed(packing.unpack)))
+        field_types[field.name] = type_
     form_fields = fields(form)
     return _Form(
         field_types,
@@ -128,7 +130,7 @@ def _compiled(form: Any) -> _Form:
     )
 
 
-def _either(first: _Type, second: _Type) -> _Type:
+def _join_types(first: _Type, second: _Type) -> _Type:
     def read(value: Any) -> Any:
         try:
             return first.read(value)
@@ -138,39 +140,39 @@ def _either(first: _Type, second: _Type) -> _Type:
     return _Type(first.plain | second.plain, read)
 
 
-def _unpacking(text: Callable[[Any], str]) -> Callable[[Any], Any]:
+def _compile_packed(unpack: Callable[[Any], str]) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         if not isinstance(value, bytes):
             raise _Mismatch("must be text")
         try:
-            return text(value)
+            return unpack(value)
         except _PACKED_ERRORS:
             raise _Mismatch("must be text or its packed bytes") from None
 
     return read
 
 
-def _type(annotation: Any) -> _Type:
+def _compile_type(annotation: Any) -> _Type:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if annotation is Any:
         return _Type(_Everything(), lambda value: value)
     if origin in (Union, UnionType):
-        return reduce(_either, map(_type, arguments))
+        return reduce(_join_types, map(_compile_type, arguments))
     if origin is Literal:
-        return _Type(frozenset(), _one_of(arguments))
+        return _Type(frozenset(), _compile_options(arguments))
     if is_dataclass(annotation):
-        return _Type(frozenset(), _nested(annotation))
+        return _Type(frozenset(), _compile_nested(annotation))
     class_ = origin or annotation
     if issubclass(class_, Mapping):
-        return _Type(frozenset(), _map_of(*map(_type, arguments)))
+        return _Type(frozenset(), _compile_map(*map(_compile_type, arguments)))
     if issubclass(class_, set | frozenset):
-        return _Type(frozenset(), _many_of(_type(arguments[0]), (set, frozenset)))
+        return _Type(frozenset(), _compile_sequence(_compile_type(arguments[0]), (set, frozenset)))
     if issubclass(class_, Sequence) and arguments:
-        return _Type(frozenset(), _many_of(_type(arguments[0]), (list, tuple)))
-    return _plain(NoneType if class_ is None else class_)
+        return _Type(frozenset(), _compile_sequence(_compile_type(arguments[0]), (list, tuple)))
+    return _compile_class(NoneType if class_ is None else class_)
 
 
-def _plain(class_: type) -> _Type:
+def _compile_class(class_: type) -> _Type:
     problem = f"must be {'null' if class_ is NoneType else class_.__name__}"
 
     def read(value: Any) -> Any:
@@ -181,7 +183,7 @@ def _plain(class_: type) -> _Type:
     return _Type(frozenset((class_,)), read)
 
 
-def _one_of(options: Sequence[Any]) -> Callable[[Any], Any]:
+def _compile_options(options: Sequence[Any]) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         if not any(value.__class__ is option.__class__ and value == option for option in options):
             raise _Mismatch(f"must be one of {', '.join(map(str, options))}")
@@ -190,7 +192,7 @@ def _one_of(options: Sequence[Any]) -> Callable[[Any], Any]:
     return read
 
 
-def _nested(form: Any) -> Callable[[Any], Any]:
+def _compile_nested(form: Any) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         if isinstance(value, form):
             return value
@@ -202,7 +204,7 @@ def _nested(form: Any) -> Callable[[Any], Any]:
     return read
 
 
-def _many_of(
+def _compile_sequence(
     entry: _Type, classes: tuple[type[list[Any]] | type[tuple[Any, ...]] | type[set[Any]] | type[frozenset[Any]], ...]
 ) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
@@ -216,7 +218,7 @@ def _many_of(
     return read
 
 
-def _map_of(key: _Type, entry: _Type) -> Callable[[Any], Any]:
+def _compile_map(key: _Type, entry: _Type) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         if value.__class__ is not dict and not isinstance(value, Mapping):
             raise _Mismatch("must be a map")

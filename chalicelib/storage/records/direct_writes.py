@@ -30,7 +30,7 @@ def drop(item: Item) -> None:
 def set_attributes(kind: str, value: str, attributes: Mapping[str, Any]) -> bool:
     """Set attributes in a unique key's record. Return False if the record does not exist. Raises aws.Unavailable."""
     try:
-        dynamodb.do(_attributes(UniqueKey(kind, value), attributes))
+        dynamodb.do(_set_attributes(UniqueKey(kind, value), attributes))
     except ConditionFailed:
         return False
     return True
@@ -54,7 +54,7 @@ def set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, checks: S
     """
     count = _AT_ONCE - len(checks)
     for start in range(0, len(changes), count):
-        writes = [_attributes(key, sets) for key, sets in changes[start : start + count]]
+        writes = [_set_attributes(key, sets) for key, sets in changes[start : start + count]]
         while writes:
             try:
                 dynamodb.transact([*checks, *writes])
@@ -79,7 +79,7 @@ def exchange(before: Item, after: Item) -> Item | None:
 
 def renew(scope: str, id: str, *, lease: int) -> bool:
     """Set the Unix second at which an item's lease ends. Return False if the lease is over. Raises aws.Unavailable."""
-    return do_if(_renewed(scope, id, lease))
+    return do_if(_renew_lease(scope, id, lease))
 
 
 def do_if(write: Write) -> bool:
@@ -122,10 +122,10 @@ def merge(scope: str, id: str, body: Mapping[str, Any], **attributes: int) -> No
         dynamodb.do(Write.put({"scope": scope, "id": id, "body": dict(body), "revision": 1, **attributes}))
 
 
-def _attributes(key: UniqueKey, attributes: Mapping[str, Any]) -> Write:
+def _set_attributes(key: UniqueKey, attributes: Mapping[str, Any]) -> Write:
     sets = {f"body.{name}": value for name, value in attributes.items()}
     return Write.update(key.scope, unique_keys.ID, Condition("attribute_exists(#id)"), sets=sets)
 
 
-def _renewed(scope: str, id: str, lease: int) -> Write:
-    return Write.update(scope, id, items.live(), sets=items.leased(lease))
+def _renew_lease(scope: str, id: str, lease: int) -> Write:
+    return Write.update(scope, id, items.require_live(), sets=items.build_lease(lease))

@@ -34,30 +34,30 @@ _SHARDED = re.compile(r"([^#]+#/ssh_(?:host|user)_certificates)(/[0-9]+)?")
 _COLLECTION = re.compile(r"([^#]+#/edges/https)(/routes)")
 
 
-def latest(scope: str, id: str) -> ItemKey:
+def build_latest(scope: str, id: str) -> ItemKey:
     """Return the primary key of an item's record in format 3 or 4. If there are shards, it is that of the first one."""
-    collection, before = collected(scope)
+    collection, before = find_collection(scope)
     return collection, f"{before}{id}"
 
 
-def written(scope: str, id: str) -> ItemKey:
+def build_new(scope: str, id: str) -> ItemKey:
     """Return the primary key of a new item's record, in the format that RECORD_FORMAT selects."""
     if written_format() < 3:
         return scope, id
     if is_sharded(scope):
         return next_item_key(scope, id)[0], id
-    return latest(scope, id)
+    return build_latest(scope, id)
 
 
-def possible(scope: str, id: str) -> list[ItemKey]:
+def list_possible(scope: str, id: str) -> list[ItemKey]:
     """Return the primary keys that an item's record can have.
 
     Reads in this order also find a record that another process moves at the same time.
     """
-    item_key, latest_key = (scope, id), latest(scope, id)
+    item_key, latest_key = (scope, id), build_latest(scope, id)
     item_keys = [latest_key]
     if is_sharded(scope):
-        item_keys.append((shards.further(scope).scope_of(id), id))
+        item_keys.append((shards.list_further(scope).scope_of(id), id))
     if latest_key != item_key:
         item_keys.append(item_key)
     if latest_key != item_key or (is_sharded(scope) and written_format() < 3):
@@ -65,15 +65,15 @@ def possible(scope: str, id: str) -> list[ItemKey]:
     return item_keys
 
 
-def lasting(item_key: ItemKey) -> ItemKey:
+def build_migrated(item_key: ItemKey) -> ItemKey:
     """Return the primary key that a record has after its migration to the format of new records.
 
     A record in a collection that can have shards keeps its primary key.
     """
-    scope, id = of_item(*item_key)
+    scope, id = find_item(*item_key)
     if written_format() < 3:
         return scope, id
-    return item_key if is_sharded(scope) else latest(scope, id)
+    return item_key if is_sharded(scope) else build_latest(scope, id)
 
 
 def is_sharded(scope: str) -> bool:
@@ -81,7 +81,7 @@ def is_sharded(scope: str) -> bool:
     return (match := _SHARDED.fullmatch(scope)) is not None and not match[2]
 
 
-def collected(scope: str) -> tuple[str, str]:
+def find_collection(scope: str) -> tuple[str, str]:
     """Return the partition key of the collection that contains the items of `scope`.
 
     Also return the prefix that the ids of their records have in the collection.
@@ -91,7 +91,7 @@ def collected(scope: str) -> tuple[str, str]:
     return scope, ""
 
 
-def of_item(scope: str, id: str) -> tuple[str, str]:
+def find_item(scope: str, id: str) -> tuple[str, str]:
     """Return the `scope` and `id` of the item in a record. The arguments are the record's primary key in any format."""
     if match := _SHARDED.fullmatch(scope):
         return match[1], id
@@ -138,7 +138,7 @@ def next_item_key(collection: str, id: str) -> tuple[str, int]:
     """
     if collection not in _spread:
         return collection, 0
-    further_shards = shards.further(collection)
+    further_shards = shards.list_further(collection)
     return further_shards.scope_of(id), further_shards.number_of(id)
 
 
@@ -149,7 +149,7 @@ def spread(collection: str) -> None:
     _spread.add(collection)
 
 
-def merged(pages: Iterable[tuple[list[T], bool]], count: int) -> tuple[list[T], bool]:
+def merge_pages(pages: Iterable[tuple[list[T], bool]], count: int) -> tuple[list[T], bool]:
     """Merge pages of several shards into one page of at most `count` items. Also return whether more items follow."""
     page_list = list(pages)
     # If a shard has more items than its page, its next items are unknown. They may be newer than the last items in

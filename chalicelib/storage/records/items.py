@@ -107,7 +107,7 @@ class Item:
     @property
     def key(self) -> ItemKey:
         """Return the primary key of the record that was read. For a new item, return the primary key for its record."""
-        return self.read_at or item_keys.written(self.scope, self.id)
+        return self.read_at or item_keys.build_new(self.scope, self.id)
 
     @property
     def is_live(self) -> bool:
@@ -122,7 +122,7 @@ class Item:
     def from_record(record: Mapping[str, Any]) -> "Item":
         """Return the item of a record. The body is empty if the record has only modules."""
         read_at = record["scope"], record["id"]
-        scope, id = item_keys.of_item(*read_at)
+        scope, id = item_keys.find_item(*read_at)
         try:
             typed_record = decoding.decode(Record, record)
             values = {
@@ -145,9 +145,9 @@ class Item:
             }
             return decoding.build(Item, values)
         except MalformedRecord as malformed:
-            return _malformed(Item(scope, id, {}, revision=0, read_at=read_at), _readable(record), malformed)
+            return _mark_malformed(Item(scope, id, {}, revision=0, read_at=read_at), _salvage(record), malformed)
 
-    def without_body(self, malformed: MalformedRecord) -> "Item":
+    def drop_body(self, malformed: MalformedRecord) -> "Item":
         """Return the item without body and modules, marked as malformed."""
         return replace(self, body={}, modules={}, malformed=malformed)
 
@@ -161,7 +161,7 @@ class Item:
             "indexed": self.indexed,
             "acted": self.acted,
             "changed": self.changed,
-            **({"expires": self.expires} if self.lease is None else leased(self.lease)),
+            **({"expires": self.expires} if self.lease is None else build_lease(self.lease)),
         }
         present = {name: value for name, value in optional.items() if value not in (None, {}, [])}
         scope, id = self.key
@@ -173,21 +173,21 @@ def scope(account: str, path: str) -> str:
     return f"{account}#{path}"
 
 
-def above(scope: str) -> tuple[str, str] | None:
+def find_parent(scope: str) -> tuple[str, str] | None:
     """Return the primary key of the parent of items, such as the edge of routes. Return None without a parent."""
     parent_scope, _, id = scope.rpartition("/")[0].rpartition("/")
     return (parent_scope, id) if ids.is_id(id, id.partition("_")[0]) else None
 
 
-def of_record(record: Mapping[str, Any] | None) -> Item | None:
+def decode_with_body(record: Mapping[str, Any] | None) -> Item | None:
     """Return the item of a record. Return None if it has expired or has no body. Raises MalformedRecord."""
-    item = live_item(record)
+    item = decode_live(record)
     if item and item.malformed:
         raise item.malformed
     return item if item and item.body else None
 
 
-def live_item(record: Mapping[str, Any] | None) -> Item | None:
+def decode_live(record: Mapping[str, Any] | None) -> Item | None:
     """Return the item of a record, which can be malformed. None if it has expired."""
     item = Item.from_record(record) if record else None
     return item if item and item.is_live else None
@@ -199,7 +199,7 @@ def rewrite(before: Item, after: Item) -> Write:
     If the new state has no body and no modules, the write deletes the item.
     """
     if not after.body and not after.modules:
-        return Write.delete(*before.key, unchanged(before))
+        return Write.delete(*before.key, require_unchanged(before))
     old, new = _relations(before), _relations(after)
     differing = {name: value or None for name, value in new.items() if value != old[name]}
     body = {"body": after.body} if after.body != before.body else {}
@@ -208,10 +208,10 @@ def rewrite(before: Item, after: Item) -> Write:
     schema = {} if before.body else {"schema": OLDEST_FORMAT}
     sets = {**body, **unseen, **differing, **_modules(before, after), **schema, "changed": clock.seconds()}
     step = after.revision - before.revision or 1
-    return Write.update(*before.key, unchanged(before), sets=sets, adds={"revision": step})
+    return Write.update(*before.key, require_unchanged(before), sets=sets, adds={"revision": step})
 
 
-def following(item: Item) -> int:
+def choose_revision(item: Item) -> int:
     """Return the next revision of an item. It is above all earlier revisions of items with the same id.
 
     A new item starts with the Unix second followed by 20 random bits. This number is below 2^53.
@@ -219,42 +219,42 @@ def following(item: Item) -> int:
     return item.revision + 1 if item.body or item.modules else clock.seconds() << 20 | secrets.randbits(20)
 
 
-def live() -> Condition:
+def require_live() -> Condition:
     """Return the condition that an item exists and has not expired."""
     return Condition(f"attribute_exists(#body) AND {_LIVE}", {"now": clock.seconds()})
 
 
-def lapsed() -> Condition:
+def require_lapsed() -> Condition:
     """Return the condition that an item has expired or its lease is over. The condition is false without a record."""
     ended = "(#lease <= :now OR (attribute_not_exists(#lease) AND #expires <= :now))"
     return Condition(ended, {"now": clock.seconds()})
 
 
-def leased(until: int) -> dict[str, int]:
+def build_lease(until: int) -> dict[str, int]:
     """Return the attributes for a lease until a Unix second. A day later, DynamoDB removes the record."""
     return {"lease": until, "expires": until + 86_400}
 
 
-def unchanged(item: Item) -> Condition:
+def require_unchanged(item: Item) -> Condition:
     """Return the condition that an item has not changed since it was read.
 
     A live item must still have its revision, and an absent one must still be absent. A malformed one must only exist.
     """
     if item.malformed:
         return Condition("attribute_exists(#id)")
-    there = live() if item.body else Condition("attribute_not_exists(#body)")
+    there = require_live() if item.body else Condition("attribute_not_exists(#body)")
     if item.revision == 0:
         return Condition(f"{there.text} AND attribute_not_exists(#revision)", there.values)
     return Condition(f"{there.text} AND #revision = :revision", {**there.values, "revision": item.revision})
 
 
-def _malformed(empty: Item, record: Record, malformed: MalformedRecord) -> Item:
+def _mark_malformed(empty: Item, record: Record, malformed: MalformedRecord) -> Item:
     """Return a malformed item. It has the unique keys, references and referrers of its record that can be read."""
     keys, targets, referrers = _keys(record), _references(record), frozenset(record.pointed_by)
     return replace(empty, unique_keys=keys, references=targets, referrers=referrers, malformed=malformed)
 
 
-def _readable(record: Mapping[str, Any]) -> Record:
+def _salvage(record: Mapping[str, Any]) -> Record:
     """Return the unique keys, references and referrers of a malformed record that can be read."""
     attributes: dict[str, Any] = {}
     for name in ("claims", "points", "pointed_by"):

@@ -72,7 +72,7 @@ def replace_references(
     return before if {*before} == {*after} else after
 
 
-def by_target(references: Iterable[Reference]) -> list[list[Reference]]:
+def group_by_target(references: Iterable[Reference]) -> list[list[Reference]]:
     """Group references by target, because a transaction has at most one action per record."""
     targets = groupby(
         sorted(references, key=lambda reference: reference.target), key=lambda reference: reference.target

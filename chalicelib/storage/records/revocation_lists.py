@@ -91,19 +91,21 @@ class _ChunkRecord(_Packed):
 
 def read(authority: str) -> Head | None:
     """Return the head of an authority's revocation list, or None. Makes one read. Raises aws.Unavailable."""
-    return _live(dynamodb.get(_scope(authority), HEAD))
+    return _decode_live(dynamodb.get(_scope(authority), HEAD))
 
 
 def read_each(authorities: Iterable[str]) -> list[Head | None]:
     """Return the heads of authorities' lists, None for a missing list. One read. Raises aws.Unavailable."""
-    return [_live(record) for record in dynamodb.get_each(*((_scope(authority), HEAD) for authority in authorities))]
+    return [
+        _decode_live(record) for record in dynamodb.get_each(*((_scope(authority), HEAD) for authority in authorities))
+    ]
 
 
 def chunk_of(authority: str, entry: "crypto.packed_revocations.Entry") -> Chunk:
     """Return the chunk for an entry. It is empty if the table has none. Makes one read. Raises aws.Unavailable."""
     scope, id = key_of(authority, entry)
     record = dynamodb.get(scope, id)
-    return of_record(record) if record else Chunk(authority, id)
+    return decode_chunk(record) if record else Chunk(authority, id)
 
 
 def read_for(authority: str, entries: Iterable["crypto.packed_revocations.Entry"]) -> tuple[Head | None, list[Chunk]]:
@@ -114,7 +116,7 @@ def read_for(authority: str, entries: Iterable["crypto.packed_revocations.Entry"
     keys = list(dict.fromkeys(key_of(authority, entry) for entry in entries))
     head, *chunk_records = dynamodb.get_each((_scope(authority), HEAD), *keys)
     stored = zip(keys, chunk_records, strict=True)
-    return _live(head), [of_record(record) if record else Chunk(authority, id) for (_, id), record in stored]
+    return _decode_live(head), [decode_chunk(record) if record else Chunk(authority, id) for (_, id), record in stored]
 
 
 def is_for(chunk: Chunk, entry: "crypto.packed_revocations.Entry") -> bool:
@@ -127,19 +129,19 @@ def key_of(authority: str, entry: "crypto.packed_revocations.Entry") -> tuple[st
     return _scope(authority), _id_of(entry)
 
 
-def chunks(authority: str) -> list[Chunk]:
+def read_chunks(authority: str) -> list[Chunk]:
     """Return the stored chunks of a list. A list of 100,000 serials takes two reads. Raises aws.Unavailable."""
-    pages = queries.pages(
+    pages = queries.read_pages(
         {"scope": _scope(authority), "head": HEAD},
         limit=None,
         KeyConditionExpression="#scope = :scope AND #id < :head",
     )
-    return [of_record(record) for page in pages for record in page]
+    return [decode_chunk(record) for page in pages for record in page]
 
 
-def packed(authority: str) -> list[bytes]:
+def read_packed(authority: str) -> list[bytes]:
     """Return the packed entries of each stored chunk of a list. Raises aws.Unavailable."""
-    pages = queries.pages(
+    pages = queries.read_pages(
         {"scope": _scope(authority), "head": HEAD},
         limit=None,
         KeyConditionExpression="#scope = :scope AND #id < :head",
@@ -174,7 +176,7 @@ def rewrite_each(head: Head, changed: Sequence[tuple[Chunk, bytes]]) -> list[Wri
     if added > 0 and head.count + added > MAX_ENTRIES:
         raise ListFull
     ends = [crypto.packed_revocations.last_end(packed) for _, packed in changed]
-    return [*(_store(chunk, packed) for chunk, packed in changed), _count(head, _latest(ends), added)]
+    return [*(_store(chunk, packed) for chunk, packed in changed), _count(head, _find_latest(ends), added)]
 
 
 def compact(head: Head) -> bool:
@@ -184,13 +186,13 @@ def compact(head: Head) -> bool:
     """
     now, count = clock.seconds(), 0
     writes: list[Write] = []
-    for chunk in chunks(head.authority):
+    for chunk in read_chunks(head.authority):
         packed = crypto.packed_revocations.expire(chunk.packed, now)
         count += crypto.packed_revocations.count(packed)
         if packed != chunk.packed:
             writes.append(_store(chunk, packed))
     try:
-        dynamodb.transact([*writes, _update(head, sets={"count": count}, condition=_same(head))])
+        dynamodb.transact([*writes, _update(head, sets={"count": count}, condition=_require_unchanged(head))])
     except TransactionFailed:
         return False
     return True
@@ -200,10 +202,10 @@ def end(head: Head, chunks: Iterable[Chunk]) -> Write:
     """Return the write that lets the list of a deleted authority expire. It expires together with its last entry."""
     now = clock.seconds()
     ends = [crypto.packed_revocations.last_end(chunk.packed) for chunk in chunks]
-    last = _latest(ends)
+    last = _find_latest(ends)
     if last is not None and last <= now:
-        return Write.delete(_scope(head.authority), HEAD, _same(head))
-    return _update(head, sets={"expires": last}, condition=_same(head))
+        return Write.delete(_scope(head.authority), HEAD, _require_unchanged(head))
+    return _update(head, sets={"expires": last}, condition=_require_unchanged(head))
 
 
 def _store(chunk: Chunk, packed: bytes) -> Write:
@@ -230,7 +232,7 @@ def _count(head: Head, end: int | None, added: int) -> Write:
     expires = None if head.expires is None or end is None else max(head.expires, end)
     if not head.stamp:
         return begin(replace(head, count=added, expires=expires))
-    return _update(head, sets={"expires": expires}, condition=_same(head), added=added)
+    return _update(head, sets={"expires": expires}, condition=_require_unchanged(head), added=added)
 
 
 def _update(head: Head, *, sets: Mapping[str, Any], condition: Condition, added: int = 0) -> Write:
@@ -238,12 +240,12 @@ def _update(head: Head, *, sets: Mapping[str, Any], condition: Condition, added:
     return Write.update(_scope(head.authority), HEAD, condition, sets={**sets, **_marks()}, adds=adds)
 
 
-def _latest(ends: Sequence[int | None]) -> int | None:
+def _find_latest(ends: Sequence[int | None]) -> int | None:
     """Return the latest of some ends (Unix seconds). None means never, so it is the latest. Return 0 without ends."""
     return None if None in ends else max((end for end in ends if end is not None), default=0)
 
 
-def _same(head: Head) -> Condition:
+def _require_unchanged(head: Head) -> Condition:
     return Condition("#stamp = :was", {"was": head.stamp})
 
 
@@ -270,7 +272,7 @@ def _scope(authority: str) -> str:
     return f"krl#{authority}"
 
 
-def _live(record: Mapping[str, Any] | None) -> Head | None:
+def _decode_live(record: Mapping[str, Any] | None) -> Head | None:
     head = _head(record) if record else None
     return head if head and (head.expires is None or head.expires > clock.seconds()) else None
 
@@ -282,7 +284,7 @@ def _head(record: Mapping[str, Any]) -> Head:
     return Head(authority, body.account, body.public_key, stored.count, *versions, stored.expires)
 
 
-def of_record(record: Mapping[str, Any]) -> Chunk:
+def decode_chunk(record: Mapping[str, Any]) -> Chunk:
     """Return the chunk of a record. Raises MalformedRecord: a damaged chunk must not be read as a shorter one."""
     chunk = decoding.decode(_ChunkRecord, record)
     try:

@@ -1,7 +1,7 @@
 """Shards: several partitions for the records of one kind. One partition takes only 500 changes a second.
 
 A kind with many writes at all times has a fixed number of shards, declared as `Shards`. A collection of an account gets
-more shards (see `further`) when DynamoDB throttles it. Stored keys contain the numbers of shards, so another count
+more shards (see `list_further`) when DynamoDB throttles it. Stored keys contain the numbers of shards, so another count
 requires a migration.
 """
 
@@ -33,7 +33,7 @@ class Shards:
         return f"{self.prefix}{self.number_of(id)}"
 
 
-def further(collection: str) -> Shards:
+def list_further(collection: str) -> Shards:
     """Return the additional shards of a collection that DynamoDB has throttled.
 
     The collection's first shard is not among them. It has the number 0, and the partition key of the undivided

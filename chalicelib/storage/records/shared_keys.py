@@ -56,7 +56,7 @@ def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str
     Raises aws.Unavailable.
     """
     account, shared = _account(scope), [key for key in taken if key.hold == "together"]
-    records = table.records((key.scope, ID) for key in (*released, *shared))
+    records = table.read_records((key.scope, ID) for key in (*released, *shared))
     key_records = {key: records.get((key.scope, ID), {}) for key in (*released, *taken)}
     ends = {key.value: key_records[key]["rests"] for key in shared if _state(key_records[key], account) == "cooldown"}
     listed = cooldowns.read(account, ends.values())
@@ -71,7 +71,7 @@ def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str
         *(_take(key_records[key], key, scope, id, was_listed=key.value in resumed) for key in taken),
         *releases.values(),
         *([cooldowns.begin(account, until, begun)] if begun else []),
-        *(record.without(record.values & resumed) for record in listed.values() if record.values & resumed),
+        *(record.remove(record.values & resumed) for record in listed.values() if record.values & resumed),
     ]
 
 
@@ -105,7 +105,7 @@ def take_over(
         raise Taken(key, by=home)
     if not owner_id:
         return None if key.hold == "together" else [take(key, scope, id)]  # the former owner has released the key
-    lapsed = items.lapsed()
+    lapsed = items.require_lapsed()
     condition: Condition | None = Condition(f"attribute_not_exists(#id) OR {lapsed.text}", lapsed.values)
     item, lease, ending = _read_owner(record, endings)
     if key.successor and key.successor == record.get("successor"):
@@ -119,7 +119,7 @@ def take_over(
     if key.hold == "together" and (state, counts) != ("free", _ADDED):
         return None
     return [
-        _write(key, scope, id, _same(record), after=_NOBODY, counts=counts),
+        _write(key, scope, id, _require_unchanged(record), after=_NOBODY, counts=counts),
         Write.delete(home, owner_id, condition, Taken(key)),
         *(replace(write, failing=Taken(key)) for write in ending or ()),
         *(endings.record_end(item, lease) if endings and item else ()),
@@ -131,8 +131,8 @@ def end_cooldown(key: UniqueKey, record: Mapping[str, Any], until: int) -> list[
     if record.get("sharers") or record.get("rests") != until:
         return []
     if record.get("holder"):
-        return [Write.update(key.scope, ID, _same(record), sets={"rests": None}, adds={"revision": 1})]
-    return [Write.delete(key.scope, ID, _same(record))]
+        return [Write.update(key.scope, ID, _require_unchanged(record), sets={"rests": None}, adds={"revision": 1})]
+    return [Write.delete(key.scope, ID, _require_unchanged(record))]
 
 
 def _read_owner(
@@ -161,7 +161,7 @@ def _take(record: Mapping[str, Any], key: UniqueKey, scope: str, id: str, *, was
     if state == "held":
         unchanged = Condition("#account = :account AND attribute_exists(#sharers)", {"account": account})
     else:
-        unchanged = _same(record) if state == "cooldown" else Condition(_UNUSED, {"now": clock.seconds()})
+        unchanged = _require_unchanged(record) if state == "cooldown" else Condition(_UNUSED, {"now": clock.seconds()})
     condition = Condition(f"{beside.text} AND {unchanged.text}", {**beside.values, **unchanged.values})
     counts = {} if state == "held" else {**_ADDED, **({"cooldown": -1} if was_listed else {})}
     return _write(key, scope, id, condition, counts=counts)
@@ -179,14 +179,14 @@ def _release(record: Mapping[str, Any], key: UniqueKey, scope: str, id: str, unt
     is_held = record.get("holder", id) != id or bool(sharers - {path})
     rests = until if is_last else record.get("rests", 0)
     if not is_held and rests <= clock.seconds():
-        return Write.delete(key.scope, ID, _same(record))
+        return Write.delete(key.scope, ID, _require_unchanged(record))
     sets: Mapping[str, Any] = {
         **(_NOBODY if record.get("holder") == id else {}),
         **({"rests": rests} if is_last else {}),
         **({} if is_held else {"expires": rests}),
     }
     removes = {"sharers": {path}} if path in sharers else {}
-    write = Write.update(key.scope, ID, _same(record), sets=sets, adds={"revision": 1}, removes=removes)
+    write = Write.update(key.scope, ID, _require_unchanged(record), sets=sets, adds={"revision": 1}, removes=removes)
     return replace(write, counts=_RELEASED if is_last else {})
 
 
@@ -229,7 +229,7 @@ def _write(
     return replace(write, counts=counts or {})
 
 
-def _same(record: Mapping[str, Any]) -> Condition:
+def _require_unchanged(record: Mapping[str, Any]) -> Condition:
     return Condition("#revision = :revision", {"revision": record["revision"]})
 
 

@@ -34,12 +34,12 @@ _LARGE = 800_000  # the most characters of a page; DynamoDB limits a response to
 
 def read(scope: str, id: str) -> Item | None:
     """Return an item, or None if it is missing, expired or without a body. Raises MalformedRecord, aws.Unavailable."""
-    return items.of_record(_record(scope, id))
+    return items.decode_with_body(_record(scope, id))
 
 
 def read_any(scope: str, id: str) -> Item | None:
     """Return an item, even without a body, or None if missing or expired. Raises MalformedRecord, aws.Unavailable."""
-    item = items.live_item(_record(scope, id))
+    item = items.decode_live(_record(scope, id))
     if item and item.malformed:
         raise item.malformed
     return item
@@ -47,7 +47,7 @@ def read_any(scope: str, id: str) -> Item | None:
 
 def find(scope: str, id: str) -> Item | None:
     """Return an item, even if malformed, or None if missing, expired or without a body. Raises aws.Unavailable."""
-    item = items.live_item(_record(scope, id))
+    item = items.decode_live(_record(scope, id))
     return item if item and (item.body or item.malformed) else None
 
 
@@ -59,7 +59,7 @@ def find_stored(scope: str, id: str) -> Item | None:
 
 def find_any(scope: str, id: str) -> Item | None:
     """Return an item, even if malformed or without a body, or None if missing or expired. Raises aws.Unavailable."""
-    return items.live_item(_record(scope, id))
+    return items.decode_live(_record(scope, id))
 
 
 def skip_malformed(stored_items: Iterable[Item]) -> Iterator[Item]:
@@ -71,7 +71,7 @@ def skip_malformed(stored_items: Iterable[Item]) -> Iterator[Item]:
             yield item
 
 
-def records(item_keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
+def read_records(item_keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
     """Return the existing records with some primary keys, by key. Reads 100 per call. Raises aws.Unavailable."""
     distinct_keys, cache = list(dict.fromkeys(item_keys)), _read.get({})
     unknown = [item_key for item_key in distinct_keys if item_key not in cache]
@@ -82,7 +82,7 @@ def records(item_keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[
 
 
 @contextmanager
-def reading_once() -> Iterator[None]:
+def cache_reads() -> Iterator[None]:
     """Cache records in a `with` block, so that each is read at most once. The block must not write."""
     before = _read.set({})
     try:
@@ -97,15 +97,15 @@ def look_up(kind: str, value: str) -> dict[str, Any] | None:
     return record.get("body", {}) if record else None
 
 
-def newest(scope: str) -> list[Item]:
+def list_newest(scope: str) -> list[Item]:
     """Return all items of a partition, newest first, without their encrypted secrets. Malformed items are left out.
 
     Raises aws.Unavailable.
     """
-    return [item for records in _pages(_older(scope, None), None) for item in _items(records)]
+    return [item for records in _pages(_select_older(scope, None), None) for item in _items(records)]
 
 
-def newest_of_all(scope: str) -> list[Item]:
+def list_all(scope: str) -> list[Item]:
     """Return all items of a partition, newest first. Raises MalformedRecord if one is malformed, aws.Unavailable."""
     all_items = list(read_all(scope))
     for item in all_items:
@@ -114,35 +114,35 @@ def newest_of_all(scope: str) -> list[Item]:
     return [item for item in all_items if item.body and item.is_live]
 
 
-def page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
+def read_page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
     """Return at most `count` items older than the id `before`, newest first. Also return whether there are more.
 
     Encrypted secrets and expired items are left out. A page of large items is shorter: DynamoDB reads at most 1 MB at
     once, and a larger response would exceed Lambda's limit. Raises aws.Unavailable.
     """
     if not item_keys.is_sharded(scope):
-        return _page(_older(scope, before), count)
-    page_items, has_more, marks = marked_page(scope, before=before, count=count)
+        return _page(_select_older(scope, before), count)
+    page_items, has_more, marks = read_marked_page(scope, before=before, count=count)
     if item_keys.MARK not in marks and not (before and is_spread(scope)):
         return page_items, has_more
-    further_pages = (_page(_older(shard, before), count) for shard in shards.further(scope).scopes)
-    return _bounded(*item_keys.merged([(page_items, has_more), *further_pages], count))
+    further_pages = (_page(_select_older(shard, before), count) for shard in shards.list_further(scope).scopes)
+    return _shorten(*item_keys.merge_pages([(page_items, has_more), *further_pages], count))
 
 
-def page_of(scope: str, ids: Iterable[str], *, before: str | None, count: int) -> tuple[list[Item], bool]:
+def read_page_of(scope: str, ids: Iterable[str], *, before: str | None, count: int) -> tuple[list[Item], bool]:
     """Return a page of the items with the ids `ids`, and whether there are more. One call reads a hundred items."""
     selected_ids = [id for id in ids if before is None or id < before]
-    live = map(items.live_item, records((scope, id) for id in selected_ids).values())
+    live = map(items.decode_live, read_records((scope, id) for id in selected_ids).values())
     sorted_items = sorted(skip_malformed(item for item in live if item), key=lambda item: item.id, reverse=True)
     existing = [item for item in sorted_items if item.body]
     return existing[:count], len(existing) > count
 
 
-def marked_page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool, frozenset[str]]:
+def read_marked_page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool, frozenset[str]]:
     """Return a page of a partition, whether there are more items, and ids of markers. Only the first page has these."""
     if before:
-        return (*_page(_older(scope, before), count), frozenset())
-    stored_items, has_more = _page({**_older(scope, None), "marks": item_keys.MARKS}, count + _MAX_MARKS)
+        return (*_page(_select_older(scope, before), count), frozenset())
+    stored_items, has_more = _page({**_select_older(scope, None), "marks": item_keys.MARKS}, count + _MAX_MARKS)
     marks = frozenset(item.id for item in stored_items if item.id.startswith(item_keys.MARKS))
     page_items = [item for item in stored_items if item.id not in marks]
     return page_items[:count], has_more or len(page_items) > count, marks
@@ -153,15 +153,15 @@ def is_spread(collection: str) -> bool:
     return dynamodb.get(collection, item_keys.MARK) is not None
 
 
-def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
+def read_indexed_page(index: str, value: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
     """Return a page of items, and whether there are more. They have the key `value` in an index, which may lag 1 s."""
     page_items: list[Item] = []
-    for records in queries.pages(
+    for records in queries.read_pages(
         {"value": value, "now": clock.seconds(), **({"before": before} if before else {})},
         limit=count + 1,
         index=index,
         KeyConditionExpression=f"#{_INDEXES[index]} = :value" + (" AND #id < :before" if before else ""),
-        FilterExpression=items.live().text,
+        FilterExpression=items.require_live().text,
     ):
         page_items += _items(records)
         if len(page_items) > count:
@@ -169,12 +169,12 @@ def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[
     return page_items, False
 
 
-def chosen(index: str, value: str, *, after: str, only: Condition) -> Iterator[Item]:
+def select_indexed(index: str, value: str, *, after: str, only: Condition) -> Iterator[Item]:
     """Yield the items that have the partition key `value` in an index and meet a condition, newest first.
 
     Only items with ids above `after` are read. An index can lag by a second. Raises aws.Unavailable.
     """
-    for records in queries.pages(
+    for records in queries.read_pages(
         {"value": value, "after": after, **only.values},
         limit=None,
         index=index,
@@ -186,7 +186,7 @@ def chosen(index: str, value: str, *, after: str, only: Condition) -> Iterator[I
 
 def find_each(scope: str, ids: Iterable[str]) -> dict[str, Item]:
     """Return the items with the ids `ids`, by id. Malformed items are included. One call reads a hundred items."""
-    live_items = (items.live_item(record) for record in records(_possible(scope, ids)).values())
+    live_items = (items.decode_live(record) for record in read_records(_list_possible(scope, ids)).values())
     return {item.id: item for item in live_items if item and (item.body or item.malformed)}
 
 
@@ -195,25 +195,25 @@ def read_all(scope: str) -> Iterator[Item]:
     aws.Unavailable.
     """
     # in this order, one selection contains each item, even if another process moves it from the first to the second
-    selections = [{"scope": scope}, _older(scope, None)]
+    selections = [{"scope": scope}, _select_older(scope, None)]
     for selected in selections if selections[0] != selections[1] else selections[:1]:
-        for page in queries.pages(selected, limit=None, KeyConditionExpression=_key(selected)):
+        for page in queries.read_pages(selected, limit=None, KeyConditionExpression=_key(selected)):
             yield from map(Item.from_record, page)
 
 
-def beneath(scopes: Sequence[str]) -> Iterator[Item]:
+def read_children(scopes: Sequence[str]) -> Iterator[Item]:
     """Yield the items of several parents, for example the routes of several edges, in descending order.
 
     `scopes` are the partition keys of these items. The items of all parents between the first and the last one are
     read. Malformed items are included, encrypted secrets are left out. Raises aws.Unavailable.
     """
-    collection, first = item_keys.collected(min(scopes))
-    last = item_keys.collected(max(scopes))[1]
+    collection, first = item_keys.find_collection(min(scopes))
+    last = item_keys.find_collection(max(scopes))[1]
     for records in _pages({"scope": collection, "first": first, "last": f"{last}~"}, None):
         yield from map(Item.from_record, records)
 
 
-def in_format_2(scope: str) -> list[Item]:
+def read_format_2(scope: str) -> list[Item]:
     """Return the items with a `scope` that are stored in format 2, newest first. Their secrets are left out.
 
     Raises aws.Unavailable.
@@ -221,21 +221,21 @@ def in_format_2(scope: str) -> list[Item]:
     return [Item.from_record(record) for records in _pages({"scope": scope}, None) for record in records]
 
 
-def between(scope: str, first: str, last: str) -> Iterator[Item]:
+def read_between(scope: str, first: str, last: str) -> Iterator[Item]:
     """Yield the items of a partition with ids from `first` to `last`, in ascending order. Raises aws.Unavailable."""
-    for records in queries.pages(
+    for records in queries.read_pages(
         {"scope": scope, "first": first, "last": last, "now": clock.seconds()},
         limit=None,
         first="lowest",
         KeyConditionExpression="#scope = :scope AND #id BETWEEN :first AND :last",
-        FilterExpression=items.live().text,
+        FilterExpression=items.require_live().text,
     ):
         yield from _items(records)
 
 
 def _record(scope: str, id: str) -> dict[str, Any] | None:
     """Return the record of an item, or None. Tries the possible primary keys one by one. Raises aws.Unavailable."""
-    return next(filter(None, (_get(*item_key) for item_key in item_keys.possible(scope, id))), None)
+    return next(filter(None, (_get(*item_key) for item_key in item_keys.list_possible(scope, id))), None)
 
 
 def _get(scope: str, id: str) -> dict[str, Any] | None:
@@ -245,8 +245,8 @@ def _get(scope: str, id: str) -> dict[str, Any] | None:
     return cache[scope, id]
 
 
-def _possible(scope: str, ids: Iterable[str]) -> Iterator[tuple[str, str]]:
-    return (item_key for id in ids for item_key in item_keys.possible(scope, id))
+def _list_possible(scope: str, ids: Iterable[str]) -> Iterator[tuple[str, str]]:
+    return (item_key for id in ids for item_key in item_keys.list_possible(scope, id))
 
 
 def _page(selected: Mapping[str, str], count: int) -> tuple[list[Item], bool]:
@@ -266,16 +266,16 @@ def _items(records: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
     return skip_malformed(map(Item.from_record, records))
 
 
-def _bounded(page_items: list[Item], has_more: bool) -> tuple[list[Item], bool]:
+def _shorten(page_items: list[Item], has_more: bool) -> tuple[list[Item], bool]:
     """Shorten a page to _LARGE characters, but not below one item. The page was merged from several shards."""
     sizes = accumulate(len(repr(item)) for item in page_items)
     count = sum(size <= _LARGE for size in sizes) or 1
     return page_items[:count], has_more or count < len(page_items)
 
 
-def _older(scope: str, before: str | None) -> dict[str, str]:
+def _select_older(scope: str, before: str | None) -> dict[str, str]:
     """Return the values of a query for a partition's items. If `before` is set, it reads only items with lower ids."""
-    collection, begin = item_keys.collected(scope)
+    collection, begin = item_keys.find_collection(scope)
     if begin:
         below = (
             f"{before[:-1]}{chr(ord(before[-1]) - 1)}" if before else ""
@@ -285,11 +285,11 @@ def _older(scope: str, before: str | None) -> dict[str, str]:
 
 
 def _pages(selected: Mapping[str, str], count: int | None) -> Iterator[list[dict[str, Any]]]:
-    return queries.pages(
+    return queries.read_pages(
         {**selected, "now": clock.seconds()},
         limit=count,
         KeyConditionExpression=_key(selected),
-        FilterExpression=f"{items.live().text}{_OR_MARKS if 'marks' in selected else ''}",
+        FilterExpression=f"{items.require_live().text}{_OR_MARKS if 'marks' in selected else ''}",
         ProjectionExpression=_LISTED,
     )
 

@@ -67,8 +67,11 @@ def remove(item: Item, parent: ItemKey | None = None) -> list[Write]:
         raise InUse(item.referrers)
     if item.malformed:
         bare_item = replace(item, unique_keys=(), references=())
-        return [Write.delete(*item.key, items.unchanged(item)), *_relations(_keep_removable(item), bare_item, parent)]
-    same = items.unchanged(item)
+        return [
+            Write.delete(*item.key, items.require_unchanged(item)),
+            *_relations(_keep_removable(item), bare_item, parent),
+        ]
+    same = items.require_unchanged(item)
     unused = Condition(f"{same.text} AND attribute_not_exists(#pointed_by)", same.values)
     bare_item = replace(item, unique_keys=(), references=())
     return [Write.delete(*item.key, unused), *_relations(item, bare_item, parent)]
@@ -77,14 +80,14 @@ def remove(item: Item, parent: ItemKey | None = None) -> list[Write]:
 def end(item: Item) -> list[Write]:
     """Return the writes that remove an item whose lease is over. They fail if the lease has been renewed."""
     bare_item = replace(item, unique_keys=(), references=())
-    condition = items.lapsed() if item.has_own_lease else _UNLEASED
+    condition = items.require_lapsed() if item.has_own_lease else _UNLEASED
     return [Write.delete(*item.key, condition), *_relations(item, bare_item, None)]
 
 
 def spread(writes: Iterable[Write], throttled: Sequence[str]) -> bool:
     """Divide each collection into shards if DynamoDB throttled the write of a new item in it.
 
-    `throttled` are the partition keys of throttled writes. Return whether a collection was divided. Afterwards, `moved`
+    `throttled` are the partition keys of throttled writes. Return whether a collection was divided. Afterwards, `move`
     changes the write of a new item so that it writes to the shard. Raises aws.Unavailable.
     """
     new = {write.request["Item"]["scope"]["S"] for write in writes if write.action == "Put"}
@@ -94,12 +97,12 @@ def spread(writes: Iterable[Write], throttled: Sequence[str]) -> bool:
     return bool(busy)
 
 
-def moved(write: Write) -> Write:
+def move(write: Write) -> Write:
     """Return the write of a new item after `spread`. If the item's collection is divided, it writes to the shard."""
     if write.action != "Put":
         return write
     item = write.request["Item"]
-    scope, id = item_keys.written(item["scope"]["S"], item["id"]["S"])
+    scope, id = item_keys.build_new(item["scope"]["S"], item["id"]["S"])
     return replace(write, request={**write.request, "Item": {**item, "scope": {"S": scope}, "id": {"S": id}}})
 
 
@@ -141,7 +144,7 @@ def commit(
     raise aws.Unavailable("TransactionConflict")
 
 
-def retried(attempt: Callable[[], T]) -> T:
+def retry(attempt: Callable[[], T]) -> T:
     """Call `attempt`, and call it again if it raises Overtaken. Return its result. Raises aws.Unavailable."""
     for number in range(TRIES):
         try:
@@ -242,7 +245,7 @@ def _take_over(
         return ()
     if not owner.scope:
         raise taken
-    lapsed = items.lapsed()
+    lapsed = items.require_lapsed()
     condition: Condition | None = Condition(f"attribute_not_exists(#id) OR {lapsed.text}", lapsed.values)
     if key.successor and key.successor == owner.successor:
         condition = None
@@ -266,7 +269,7 @@ def _relations(before: Item, after: Item, parent: ItemKey | None) -> list[Write]
 def _unique_keys(before: Item, after: Item) -> Iterator[Write]:
     taken = [key for key in after.unique_keys if key not in before.unique_keys]
     released = [key for key in before.unique_keys if key not in after.unique_keys]
-    yield from shared_keys.change(_shared(released), _shared(taken), after.scope, after.id)
+    yield from shared_keys.change(_select_shared(released), _select_shared(taken), after.scope, after.id)
     for key in after.unique_keys:
         if key in before.unique_keys and key.attributes:
             yield unique_keys.change(key, after.id)
@@ -275,15 +278,15 @@ def _unique_keys(before: Item, after: Item) -> Iterator[Write]:
     yield from (unique_keys.release(key, after.id) for key in released if key.kind not in shared_keys.KINDS)
 
 
-def _shared(keys: Iterable[UniqueKey]) -> list[UniqueKey]:
+def _select_shared(keys: Iterable[UniqueKey]) -> list[UniqueKey]:
     return [key for key in keys if key.kind in shared_keys.KINDS]
 
 
 def _references(before: Item, after: Item, parent: ItemKey | None) -> Iterator[Write]:
-    def changed(group: list[Reference]) -> int | None:
+    def find_change_time(group: list[Reference]) -> int | None:
         return clock.seconds() if group[0].target == parent else None
 
-    for new in references.by_target(set(after.references) - set(before.references)):
-        yield references.record(new, after.scope, after.id, changed=changed(new))
-    for old in references.by_target(set(before.references) - set(after.references)):
-        yield references.erase(old, after.scope, after.id, changed=changed(old))
+    for new in references.group_by_target(set(after.references) - set(before.references)):
+        yield references.record(new, after.scope, after.id, changed=find_change_time(new))
+    for old in references.group_by_target(set(before.references) - set(after.references)):
+        yield references.erase(old, after.scope, after.id, changed=find_change_time(old))

@@ -13,7 +13,7 @@ from chalicelib import domains
 from chalicelib.model.names import name_keys
 from chalicelib.model.names.name_keys import NameKey
 from chalicelib.model.serving import account_changes, account_item_keys, account_reads
-from chalicelib.model.serving.account_item_keys import Found, Wanted
+from chalicelib.model.serving.account_item_keys import RecordsRequest, StoredValue
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.tls import tls_certificates
 from chalicelib.model.tls.tls_certificates import SealedCertificate
@@ -38,9 +38,9 @@ class NameResolver:
     def __init__(self, tunnel_domain: str, locate: Callable[[Gateway], Gateway] = lambda it: it) -> None:
         self._tunnel_domain, self._locate = tunnel_domain, locate
         self.gateways: Sequence[Gateway] = ()  # all gateways, as the latest `refresh_gateways` read them
-        self._gateways: dict[ItemKey, Found] = {}  # the live gateways, by primary key
+        self._gateways: dict[ItemKey, StoredValue] = {}  # the live gateways, by primary key
         # Records that `find_account` has read, by host: `read` does not read them again.
-        self._resolved: dict[str, Mapping[ItemKey, Found]] = {}
+        self._resolved: dict[str, Mapping[ItemKey, StoredValue]] = {}
         self._threads = ThreadPoolExecutor(_MAX_READS, "lists")
 
     def find_account(self, host: str) -> str:
@@ -62,11 +62,11 @@ class NameResolver:
 
     def read(self, account: str, host: str, known: AccountRecords | None) -> AccountRecords:
         """Read the records of one more host. Return them together with `known`, the records already loaded."""
-        return self._add(Wanted(account, hosts=frozenset({host})), known, self._resolved.pop(host, {}))
+        return self._add(RecordsRequest(account, hosts=frozenset({host})), known, self._resolved.pop(host, {}))
 
     def read_items(self, account: str, ids: Iterable[str], known: AccountRecords | None) -> AccountRecords:
         """Read the records of edges and tunnels. Return them together with `known`, the records already loaded."""
-        return self._add(Wanted(account, ids=frozenset(ids)), known, {})
+        return self._add(RecordsRequest(account, ids=frozenset(ids)), known, {})
 
     def read_changed(
         self, records: AccountRecords, item_keys: Iterable[ItemKey], used: Mapping[str, Set[ItemKey]] = _NOTHING
@@ -78,9 +78,9 @@ class NameResolver:
         `refresh_gateways` before.
         """
         changed, account = frozenset(item_keys), records.account
-        fresh = account_reads.read_items(account_changes.list_changed_items(account, changed, records.found))
-        updates = account_changes.find_updates(account, changed, records.found, fresh, self._tunnel_domain)
-        return self._update(records, {**updates, **self._find_gateways({*records.found, *updates})}, used)
+        fresh = account_reads.read_items(account_changes.list_changed_items(account, changed, records.values))
+        updates = account_changes.find_updates(account, changed, records.values, fresh, self._tunnel_domain)
+        return self._update(records, {**updates, **self._find_gateways({*records.values, *updates})}, used)
 
     def resync(self, records: AccountRecords) -> AccountRecords:
         """Read all records of an account again, and return them.
@@ -88,21 +88,21 @@ class NameResolver:
         One call reads the records that were known before, and a concurrent call reads each list. An unchanged record
         stays the same object, because plans refer to it.
         """
-        known = self._read([item_key for item_key in records.found if item_key.scope != gateways.GATEWAYS])
-        read = account_reads.complete(records.wanted, known, self._tunnel_domain, self._read)
-        same = {item_key: former for item_key, former in records.found.items() if read.get(item_key) == former}
-        return AccountRecords.of(records.wanted, {**read, **same}, records.rejected)
+        known = self._read([item_key for item_key in records.values if item_key.scope != gateways.GATEWAYS])
+        read = account_reads.complete(records.request, known, self._tunnel_domain, self._read)
+        same = {item_key: former for item_key, former in records.values.items() if read.get(item_key) == former}
+        return AccountRecords.of(records.request, {**read, **same}, records.rejected)
 
     def keep(self, records: AccountRecords, names: Iterable[str]) -> AccountRecords:
         """Return only the records that these names use. Reads nothing from the store."""
-        wanted = replace(records.wanted, hosts=records.names.intersection(names))
-        item_keys = account_item_keys.list_item_keys(wanted, records.found, self._tunnel_domain)
-        found = {item_key: records.found[item_key] for item_key in item_keys & records.found.keys()}
+        wanted = replace(records.request, hosts=records.names.intersection(names))
+        item_keys = account_item_keys.list_item_keys(wanted, records.values, self._tunnel_domain)
+        found = {item_key: records.values[item_key] for item_key in item_keys & records.values.keys()}
         return AccountRecords.of(wanted, found, records.rejected)
 
     def key_pair(self, certificate_id: str, records: AccountRecords) -> KeyPair | None:
         """Return a certificate with its decrypted key. Return None without the certificate, or if decryption fails."""
-        listed = records.found.get(account_item_keys.certificates_item_key(records.account), Found()).value
+        listed = records.values.get(account_item_keys.certificates_item_key(records.account), StoredValue()).value
         sealed = (it for it in listed if isinstance(it, SealedCertificate)) if isinstance(listed, tuple) else ()
         found = next((it for it in sealed if it.certificate.id == certificate_id), None)
         return _unseal(found) if found else None
@@ -115,7 +115,7 @@ class NameResolver:
         self.gateways, before = gateways.list_gateways(), self._gateways
         live = (self._locate(it) for it in self.gateways if it.is_live)
         self._gateways = {
-            ItemKey(gateways.GATEWAYS, it.id): Found(f"{it.host}:{it.port} {it.region} {it.draining}", it)
+            ItemKey(gateways.GATEWAYS, it.id): StoredValue(f"{it.host}:{it.port} {it.region} {it.draining}", it)
             for it in live
         }
         differing = before.items() ^ self._gateways.items()
@@ -128,47 +128,51 @@ class NameResolver:
             is_normal = False
         return name_keys.list_owner_item_keys(host, self._tunnel_domain) if is_normal else []
 
-    def _find_gateways(self, item_keys: Iterable[ItemKey]) -> dict[ItemKey, Found]:
+    def _find_gateways(self, item_keys: Iterable[ItemKey]) -> dict[ItemKey, StoredValue]:
         """Return the gateways among these primary keys, as the latest `refresh_gateways` read them."""
         used = [item_key for item_key in item_keys if item_key.scope == gateways.GATEWAYS]
-        return {item_key: self._gateways.get(item_key, Found()) for item_key in used}
+        return {item_key: self._gateways.get(item_key, StoredValue()) for item_key in used}
 
     def _update(
-        self, before: AccountRecords, updates: Mapping[ItemKey, Found | None], used: Mapping[str, Set[ItemKey]]
+        self, before: AccountRecords, updates: Mapping[ItemKey, StoredValue | None], used: Mapping[str, Set[ItemKey]]
     ) -> AccountRecords:
         """Return the records `before`, with `updates`.
 
         The references between records are followed again only for names with a changed record. `used` has the primary
         keys of the records that each name uses.
         """
-        found = {**before.found, **{item_key: it for item_key, it in updates.items() if it}}
+        found = {**before.values, **{item_key: it for item_key, it in updates.items() if it}}
         for item_key in [item_key for item_key, it in updates.items() if it is None]:
             found.pop(item_key, None)
-        different = {item_key for item_key, it in updates.items() if before.found.get(item_key) != it}
+        different = {item_key for item_key, it in updates.items() if before.values.get(item_key) != it}
         known = frozenset(found)  # a frozenset, so that comparisons do not compute its hashes again
         same = {name for name, item_keys in used.items() if item_keys.isdisjoint(different) and item_keys <= known}
-        changed = replace(before.wanted, hosts=before.wanted.hosts - same)
+        changed = replace(before.request, hosts=before.request.hosts - same)
         left = account_reads.complete(changed, found, self._tunnel_domain, self._read)
-        others = set[ItemKey]().union(*(used[name] for name in before.wanted.hosts & same))
-        changed_values = {item_key: it for item_key, it in left.items() if before.found.get(item_key) is not it}
+        others = set[ItemKey]().union(*(used[name] for name in before.request.hosts & same))
+        changed_values = {item_key: it for item_key, it in left.items() if before.values.get(item_key) is not it}
         changed_values |= {
             item_key: found[item_key] for item_key in others & updates.keys()
         }  # equal, except for leases
-        return before.replace(changed_values, before.found.keys() - left.keys() - others)
+        return before.replace(changed_values, before.values.keys() - left.keys() - others)
 
-    def _add(self, more: Wanted, known: AccountRecords | None, keys: Mapping[ItemKey, Found]) -> AccountRecords:
+    def _add(
+        self, more: RecordsRequest, known: AccountRecords | None, keys: Mapping[ItemKey, StoredValue]
+    ) -> AccountRecords:
         """Read more records. Return them together with `known`, the records already loaded."""
         if known is None:
             return self._complete(more, keys, {})
-        return known.extended_by(self._complete(more, {**known.found, **keys}, known.rejected))
+        return known.extend(self._complete(more, {**known.values, **keys}, known.rejected))
 
-    def _complete(self, wanted: Wanted, known: Mapping[ItemKey, Found], rejected: Mapping[str, str]) -> AccountRecords:
+    def _complete(
+        self, wanted: RecordsRequest, known: Mapping[ItemKey, StoredValue], rejected: Mapping[str, str]
+    ) -> AccountRecords:
         """Return all wanted records. Read from the store only the records that `known` lacks."""
         return AccountRecords.of(
             wanted, account_reads.complete(wanted, known, self._tunnel_domain, self._read), rejected
         )
 
-    def _read(self, item_keys: Collection[ItemKey]) -> dict[ItemKey, Found]:
+    def _read(self, item_keys: Collection[ItemKey]) -> dict[ItemKey, StoredValue]:
         """Read records in one call, and each list of records in a concurrent call.
 
         If some of the primary keys `item_keys` belong to live gateways, return only these gateways, as the latest
@@ -185,7 +189,7 @@ class NameResolver:
         located = {item_key: self._located(it) for item_key, it in found.items()}
         return {**located, **{item_key: it.result() for item_key, it in lists.items()}}
 
-    def _located(self, found: Found) -> Found:
+    def _located(self, found: StoredValue) -> StoredValue:
         return replace(found, value=self._locate(found.value)) if isinstance(found.value, Gateway) else found
 
 

@@ -53,13 +53,13 @@ class Operation:
     def of(endpoint: Endpoint) -> "Operation":
         """Return the operation of an endpoint."""
         if endpoint.path.endswith(_SELF):
-            kind = kinds.at(endpoint.path.removesuffix(_SELF))
+            kind = kinds.find_by_path(endpoint.path.removesuffix(_SELF))
             return Operation(
                 endpoint, endpoint.path, kind.noun if kind else "", "self", {}, kind, _VERBS[endpoint.method]
             )
         lists = [endpoint.path[: variable.start()] for variable in _VARIABLE.finditer(endpoint.path)]
-        parents = [kind for path in lists if (kind := kinds.at(path))]
-        listed = kinds.at(endpoint.path)
+        parents = [kind for path in lists if (kind := kinds.find_by_path(path))]
+        listed = kinds.find_by_path(endpoint.path)
         path = endpoint.path if listed else _rename_variable(endpoint.path)
         variables = dict(zip(_VARIABLE.findall(path), parents, strict=True))
         nearest = listed or (parents[-1] if parents else None)

@@ -87,15 +87,15 @@ class Reads:
 
     def read_items(self, account: str, ids: Iterable[str], known: AccountRecords | None) -> AccountRecords:
         wanted_ids = [*ids]
-        self._count("items", account, {*wanted_ids, *(known.wanted.ids if known else ())})
+        self._count("items", account, {*wanted_ids, *(known.request.ids if known else ())})
         return self._wait(self.resolver.read_items(account, wanted_ids, known))
 
     def read_changed(self, records: AccountRecords, item_keys: Iterable[ItemKey]) -> AccountRecords:
-        self._count("changed", records.account, records.wanted.ids)
+        self._count("changed", records.account, records.request.ids)
         return self._wait(self.resolver.read_changed(records, item_keys))
 
     def resync(self, records: AccountRecords) -> AccountRecords:
-        self._count("resync", records.account, records.wanted.ids)
+        self._count("resync", records.account, records.request.ids)
         return self._wait(self.resolver.resync(records))
 
     def _count(self, operation: str, account: str, ids: Set[str]) -> None:

@@ -76,7 +76,7 @@ def test_a_slow_store_delays_all_shards_of_the_log_only_once(edge_table: EdgeTab
 
     edge_table.before = wait_for_others
     edge_table.ban("a.tunnels.localhost")  # the calls of the main thread do not wait
-    assert (changes := change_log.since(0))
+    assert (changes := change_log.read_since(0))
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(edge_table.list_changes, 0).result() == changes
 

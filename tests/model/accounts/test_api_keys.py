@@ -40,11 +40,11 @@ def test_an_endpoint_lets_in_a_key_with_its_scope_and_none_with_all_others(admin
     def lacks(endpoint: Endpoint, *key_scopes: str) -> bool:
         path = endpoint.path.replace("{edge_id}", "x").replace("{id}", "x")
         answer = bearer(*key_scopes).send(endpoint.method, path, {} if endpoint.body else None)
-        required_scope = scopes.required(endpoint.method, endpoint.path)
+        required_scope = scopes.find_required(endpoint.method, endpoint.path)
         return answer.status == 403 and answer.json["msg"] == f"This API key lacks the scope {required_scope}."
 
     for endpoint in ENDPOINTS:
-        required_scope = scopes.required(endpoint.method, endpoint.path)
+        required_scope = scopes.find_required(endpoint.method, endpoint.path)
         sufficient_scopes = [
             scope for scope in SCOPES if required_scope is None or scopes.covers([scope], required_scope)
         ]

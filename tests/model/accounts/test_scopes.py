@@ -80,7 +80,7 @@ def is_permitted(scope: str, endpoint: Endpoint, path: dict[str, str], authority
     is_list = endpoint.method == "GET" and not path
     if is_list or kind is None or kind.path[1:] not in CERTIFICATES:
         return True
-    return scopes.covers([scope], scopes.of_authority(endpoint.method, kind, authority))
+    return scopes.covers([scope], scopes.build_authority_scope(endpoint.method, kind, authority))
 
 
 def requests(endpoint: Endpoint) -> Iterator[tuple[dict[str, str], str]]:
@@ -88,7 +88,7 @@ def requests(endpoint: Endpoint) -> Iterator[tuple[dict[str, str], str]]:
     collection = endpoint.path.split("/")[1]
     for unique in (OWN, OTHER, ABSENT):
         collection_path = endpoint.path.partition("/{")[0]
-        kind = kinds.at(collection_path)
+        kind = kinds.find_by_path(collection_path)
         path = {"id": f"{kind.prefix}_{unique}"} if kind and "{" in endpoint.path else {}
         yield path, f"sshca_{unique}" if collection in CERTIFICATES else ""
 
@@ -197,7 +197,10 @@ def test_a_missing_scope_is_the_narrowest() -> None:
         scopes.find_missing(["*:read"], "POST", revocations, authority)
         == f"ssh_certificate_authorities:revoke@sshca_{OWN}"
     )
-    assert scopes.of_authority("POST", kinds.SSH_USER_CERTIFICATES, "sshca_1") == "ssh_user_certificates:create@sshca_1"
+    assert (
+        scopes.build_authority_scope("POST", kinds.SSH_USER_CERTIFICATES, "sshca_1")
+        == "ssh_user_certificates:create@sshca_1"
+    )
 
 
 def test_references_need_a_scope_only_for_keys_with_an_id_in_a_scope() -> None:

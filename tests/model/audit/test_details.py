@@ -51,12 +51,12 @@ def test_a_change_is_told_by_what_differs(
 def test_the_form_of_each_kind_is_the_one_that_is_stored(resource: Resource) -> None:
     if resource.kind is not kinds.TUNNELS:  # whose two forms one stands for
         assert resource.kind.stored_type is resource.stored
-        assert [kinds.stored_type_of_module(module.name) for module in resource.modules] == [
+        assert [kinds.find_module_type(module.name) for module in resource.modules] == [
             module.stored for module in resource.modules
         ]
 
 
 def test_the_form_of_each_module_is_the_one_that_is_stored() -> None:
-    assert [kinds.stored_type_of_module(module.name) for module in modules.load_all()] == [
+    assert [kinds.find_module_type(module.name) for module in modules.load_all()] == [
         module.stored for module in modules.load_all()
     ]

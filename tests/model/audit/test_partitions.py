@@ -65,8 +65,8 @@ def test_a_thousand_certificates_of_an_account_in_a_second_leave_no_key_above_it
         for _ in range(1000):
             Change(author).put(Item(scope, ids.new(prefix), item.body, unseen=item.unseen)).commit()
     assert max(spent.values()) <= UNITS
-    for collection in (scope, partitions.first(client.account)):
-        assert sum(spent[scope] for scope in (collection, *shards.further(collection).scopes)) == 2 * 1000
+    for collection in (scope, partitions.find_first(client.account)):
+        assert sum(spent[scope] for scope in (collection, *shards.list_further(collection).scopes)) == 2 * 1000
         assert spent[collection] > UNITS - 10  # until it was hot
     assert 1 <= len(turned_away) <= 2  # both at once, or one after the other
 
@@ -133,10 +133,10 @@ def test_the_newest_of_a_quiet_account_are_read_in_one_call_while_the_edge_canno
     backend_id = quiet.create("/backends/weighted", {})["id"]
     for limit, has_more in ((100, False), (1, True)):
         with calls() as operations:
-            newest, more = reading.page(account.id, before=None, count=limit)
+            newest, more = reading.read_page(account.id, before=None, count=limit)
         assert (newest[0].body["resource_id"], more, operations) == (backend_id, has_more, ["Query"])
     with calls() as operations:
-        assert len(reading.page(account.id, before=newest[0].id, count=100)[0]) == 3
+        assert len(reading.read_page(account.id, before=newest[0].id, count=100)[0]) == 3
     assert operations == ["Query", "BatchGetItem"]
     assert len(page(quiet)) == len(page(quiet, "limit=1")) == 4
 

@@ -15,7 +15,7 @@ from tests.transports import Client
 def test_an_event_is_read_by_its_id_in_one_call_from_whatever_shard(admin: Client) -> None:
     mark(admin.account)
     event = put(admin.account, "ak_x")
-    placed = Item(partitions.possible(admin.account, event.id)[1], event.id, event.body)
+    placed = Item(partitions.list_possible(admin.account, event.id)[1], event.id, event.body)
     records.delete(event.scope, event.id)
     records.create(placed)
     with calls() as operations:
@@ -28,11 +28,11 @@ def test_a_match_by_key_is_found_in_two_calls_however_many_events_there_are(admi
         put(admin.account, "ak_0000000000000000000000000000"[:30])
     rare = put(admin.account, (key := ids.new("ak")))
     with calls() as operations:
-        first_page = reading.page_of_actor(admin.account, key, before=None, count=100)
+        first_page = reading.read_page_of_actor(admin.account, key, before=None, count=100)
     assert first_page is not None
     assert ([event.id for event in first_page[0]], operations) == ([rare.id], ["GetItem", "Query"])
     with calls() as operations:
-        newest, has_more = reading.page(admin.account, before=None, count=100)
+        newest, has_more = reading.read_page(admin.account, before=None, count=100)
     assert (len(newest), has_more, operations) == (100, True, ["Query", "Query"])  # of everybody else, and of the edge
 
 

@@ -92,10 +92,10 @@ def test_a_field_shows_in_records_without_it_and_is_written_into_them(admin: Cli
     assert client.get(module).json == moded
     assert client.get(f"/edges/tcp/{edge['id']}").json == {**edge, "traffic_policy": moded}
 
-    lacking = [record for record in list_all() if migrations.needed(record, forms())]
+    lacking = [record for record in list_all() if migrations.list_needed(record, forms())]
     assert {backend["id"], edge["id"]} <= {record["id"] for record in lacking}
     assert all(migrations.apply(record, forms()) for record in lacking)
-    assert not any(migrations.needed(record, forms()) for record in list_all())
+    assert not any(migrations.list_needed(record, forms()) for record in list_all())
     assert body(backend["id"])["reason"] == "because"
     assert client.get(address).json == expected
     assert client.patch(address, {"reason": "new"}).json == {**expected, "reason": "new"}

@@ -19,7 +19,7 @@ def test_no_two_kinds_have_one(attribute: str) -> None:
 
 @pytest.mark.parametrize("kind", LISTED, ids=lambda kind: kind.name)
 def test_a_kind_is_found_by_its_path_and_has_the_ids_with_its_prefix(kind: Kind) -> None:
-    assert kinds.at(kind.path) is kind
+    assert kinds.find_by_path(kind.path) is kind
     id = ids.new(kind.prefix)
     assert [other for other in LISTED if other.has(id) and not kind.is_covered_by(other)] == [kind]
     assert not any(kind.has(text) for text in (id[:-1], f"{id}0", id.upper(), f"{id}\n", ""))

@@ -25,7 +25,7 @@ ITEM = Item("acct_1#/lamps", "lmp_1", LAMP.to_record(), unique_keys=(UniqueKey("
 
 def test_a_record_reads_with_defaults_and_without_what_is_unknown() -> None:
     assert Lamp.of({"colour": "red", "watts": 5}) == LAMP
-    assert Lamp.completed({"colour": "red", "watts": 5}) == {"colour": "red", "watts": 5, "shade": "dark"}
+    assert Lamp.complete({"colour": "red", "watts": 5}) == {"colour": "red", "watts": 5, "shade": "dark"}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from chalicelib.model.ssh.policies import PolicyBounds
 from chalicelib.storage.records.items import Item
 
 SECRET = "Bearer hunter2"
-STORED = sorted({*map(kinds.stored_type_of_module, kinds.MODULES)}, key=lambda stored_type: stored_type.__name__)
+STORED = sorted({*map(kinds.find_module_type, kinds.MODULES)}, key=lambda stored_type: stored_type.__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ def test_an_event_shows_nothing_of_an_unknown_module() -> None:
     edge = Item("acct_1#/edges/tcp", "edgtcp_1", {}, modules={"of_the_future": {"value": SECRET}})
     change = changes.Change(OPERATOR).put(replace(edge, body={"hostports": []}))
     assert SECRET not in json.dumps([event.to_record() for event in change.events], default=str)
-    assert kinds.stored_type_of_module("of_the_future") is Stored
+    assert kinds.find_module_type("of_the_future") is Stored
 
 
 def test_a_patch_of_a_header_shows_no_value() -> None:
@@ -124,7 +124,7 @@ def _types(hint: Any) -> list[Any]:
 
 @pytest.mark.parametrize("name", sorted(kinds.MODULES))
 def test_no_event_shows_another_field_of_a_module(name: str) -> None:
-    form = kinds.stored_type_of_module(name)
+    form = kinds.find_module_type(name)
     item = Item("acct_1#/edges/tcp", "edgtcp_1", {"hostports": []}, modules={name: _fill(form)})
     empty, change = replace(item, modules={}), changes.Change(OPERATOR)
     events = [

@@ -18,7 +18,7 @@ PATH = kinds.USERS.path
 
 def create(account: str, name: str, limit: int = 3) -> str:
     user = accounts.new_user(account, name, admin=False)
-    Change(OPERATOR).put(user).also(item_counts.add(account, PATH, limit, "full")).commit()
+    Change(OPERATOR).put(user).add(item_counts.add(account, PATH, limit, "full")).commit()
     return user.id
 
 

@@ -28,13 +28,16 @@ def test_an_account_has_its_own_limit_or_the_default(
 ) -> None:
     for name, value in defaults.items():
         monkeypatch.setenv(name, value)
-    assert rates.of_account(limits) == rate
+    assert rates.find_account_rate(limits) == rate
 
 
 def test_certificates_and_events_may_come_at_once_for_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACCOUNT_EVENTS_PER_SECOND", "40")
-    assert (rates.of_events({}), rates.of_certificates({})) == (Rate(40, 80), None)
-    assert (rates.of_events({"events_per_second": 0}), rates.of_certificates({"certificates_per_second": 3})) == (
+    assert (rates.find_event_rate({}), rates.find_certificate_rate({})) == (Rate(40, 80), None)
+    assert (
+        rates.find_event_rate({"events_per_second": 0}),
+        rates.find_certificate_rate({"certificates_per_second": 3}),
+    ) == (
         None,
         Rate(3, 6),
     )
@@ -43,4 +46,4 @@ def test_certificates_and_events_may_come_at_once_for_two_seconds(monkeypatch: p
 def test_a_setting_that_is_no_number_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACCOUNT_REQUESTS_PER_SECOND", "many")
     with pytest.raises(Misconfigured):
-        rates.of_account({})
+        rates.find_account_rate({})

@@ -10,4 +10,4 @@ def test_a_malformed_ban_still_bans(admin: Client) -> None:
     (record,) = with_scope("edge#/banned_names")
     put({**record, "body": "text"})
     assert name_bans.is_banned("a.tunnels.localhost")
-    assert name_bans.banned_names() == ["a.tunnels.localhost"]
+    assert name_bans.list_banned() == ["a.tunnels.localhost"]

@@ -33,5 +33,5 @@ def test_a_hostport_below_the_domain_is_an_edges_by_its_keys(
     id: str, hostport: str, reserved_names: list[str], expected: bool
 ) -> None:
     keys = tuple(base_names.key(name, field="hostports.0") for name in reserved_names)
-    edge = Item(items.scope("acct_1", kinds.of(id).path), id, {"hostports": [hostport]}, unique_keys=keys)
+    edge = Item(items.scope("acct_1", kinds.identify(id).path), id, {"hostports": [hostport]}, unique_keys=keys)
     assert base_names.has_keys_of(edge, hostport, D) is expected

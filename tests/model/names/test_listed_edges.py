@@ -21,7 +21,7 @@ def list_edges() -> set[tuple[str, str]]:
 
 def list_item_keys(since: int) -> set[tuple[str, str]]:
     """Return what the log tells, without its first so many changes."""
-    changes = sorted(change_log.since(0), key=lambda change: change.id)
+    changes = sorted(change_log.read_since(0), key=lambda change: change.id)
     return {(item_key.scope, item_key.id) for change in changes[since:] for item_key in change.item_keys}
 
 
@@ -68,11 +68,11 @@ def test_the_log_tells_of_each_part_of_what_an_edge_serves(admin: Client) -> Non
     assert {(f"{admin.account}#/edges/https", edge["id"])} | {
         (f"{admin.account}#/backends/{path}", id) for path, id in backends.items()
     } <= list_item_keys(0)
-    log_length, address = len(change_log.since(0)), f"/edges/https/{edge['id']}"
+    log_length, address = len(change_log.read_since(0)), f"/edges/https/{edge['id']}"
     route = admin.create(f"{address}/routes", {"match_type": "exact_path", "match": "/"})
     admin.put(f"{address}/routes/{route['id']}/user_agent_filter", {"deny": ["curl"]})
     admin.delete(f"{address}/routes/{route['id']}")
-    entries = change_log.since(0)
+    entries = change_log.read_since(0)
     assert len(entries) == log_length + 3
     assert list_item_keys(log_length) == {(f"{admin.account}#/edges/https", edge["id"])}
 
@@ -82,7 +82,7 @@ def _item(admin: Client, edge: dict[str, Any]) -> Any:
 
 
 def test_the_log_names_the_keys_that_give_a_name_an_account(admin: Client) -> None:
-    before = len(change_log.since(0))
+    before = len(change_log.read_since(0))
     admin.create("/edges/https", {"hostports": ["app.tunnels.localhost:443", "app.example.com:443"]})
     admin.create("/reserved_domains", {"domain": "shop.tunnels.localhost"})
     keys = {scope for scope, _ in list_item_keys(before) if scope.startswith(("domain#", "tunnel_name#"))}

@@ -29,12 +29,12 @@ OF_UPSTREAM = {"terminate_at": "upstream"}
 
 def list_special_names() -> dict[SpecialOwner, tuple[str, ...]]:
     """Return all entries, none of them malformed."""
-    return {entry.owner: entry.hostports for entry in special_names.every() if isinstance(entry, SpecialEntry)}
+    return {entry.owner: entry.hostports for entry in special_names.read_entries() if isinstance(entry, SpecialEntry)}
 
 
 def list_logged_owners(since: int) -> set[SpecialOwner]:
     """Return the owners of the entries that the log names after its first changes."""
-    changes = sorted(change_log.since(0), key=lambda change: change.id)[since:]
+    changes = sorted(change_log.read_since(0), key=lambda change: change.id)[since:]
     return {
         owner for change in changes for item_key in change.item_keys if (owner := special_names.find_owner(item_key))
     }
@@ -80,7 +80,7 @@ def test_edges_with_special_names_are_listed_while_they_have_hostports(
     assert (list_special_names(), list_logged_owners(0)) == (
         ({owner: tuple(hostports)}, {owner}) if is_special else ({}, set())
     )
-    count = len(change_log.since(0))
+    count = len(change_log.read_since(0))
     admin.patch(f"{path}/{edge_id}", {"description": "changed"})
     assert list_logged_owners(count) == set()
     admin.delete(f"{path}/{edge_id}")
@@ -155,25 +155,25 @@ def test_an_edge_with_a_malformed_module_is_listed_and_closed(admin: Client, mod
 def test_tunnels_of_bytes_are_listed_while_they_are_online(
     admin: Client, name: str, proto: Proto, hostports: Sequence[str] | None
 ) -> None:
-    count = len(change_log.since(0))
+    count = len(change_log.read_since(0))
     owner = SpecialOwner(admin.account, open_tunnel(admin.account, name, proto))
     expected = {owner: tuple(hostports)} if hostports else {}
     assert (list_special_names(), list_logged_owners(count)) == (expected, {*expected})
-    count = len(change_log.since(0))
+    count = len(change_log.read_since(0))
     tunnels.close_tunnel(*owner)
     assert (list_special_names(), list_logged_owners(count)) == ({}, {*expected})
 
 
 def test_the_entry_of_a_tunnel_goes_with_its_lease(admin: Client) -> None:
     owner = SpecialOwner(admin.account, open_tunnel(admin.account, PORT, "tcp", lease=0))
-    count = len(change_log.since(0))
+    count = len(change_log.read_since(0))
     online_tunnels.end_all_offline(admin.account)
     assert (list_special_names(), list_logged_owners(count)) == ({}, {owner})
 
 
 def test_a_tunnel_that_takes_a_name_over_replaces_the_entry(admin: Client) -> None:
     first = SpecialOwner(admin.account, open_tunnel(admin.account, PORT, "tcp", credential="sshcr_1"))
-    count = len(change_log.since(0))
+    count = len(change_log.read_since(0))
     second = SpecialOwner(admin.account, open_tunnel(admin.account, PORT, "tcp", credential="sshcr_1"))
     assert (list_special_names(), list_logged_owners(count)) == ({second: (PORT,)}, {first, second})
 
@@ -200,7 +200,7 @@ def test_a_malformed_entry_harms_no_other(admin: Client) -> None:
     for id, body in wrong:
         dynamodb.do(Write.put({"scope": "edge#/special/3", "id": id, "body": body}))
     assert list_special_names() == {SpecialOwner(admin.account, edge): (HOSTPORT,)}
-    malformed = {entry for entry in special_names.every() if isinstance(entry, ItemKey)}
+    malformed = {entry for entry in special_names.read_entries() if isinstance(entry, ItemKey)}
     assert malformed == {ItemKey("edge#/special/3", id) for id, _ in wrong}
 
 

@@ -24,7 +24,7 @@ def pairs(*starts: int) -> list[KeyPair]:
 def test_the_newest_that_has_begun_signs(starts: list[int], now: int, signs: int | None, published: list[int]) -> None:
     chosen = signing_keys.choose(pairs(*starts), now)
     assert (chosen.signs_from if chosen else None) == signs
-    assert [pair.signs_from for pair in signing_keys.published(pairs(*starts), now)] == published
+    assert [pair.signs_from for pair in signing_keys.list_published(pairs(*starts), now)] == published
 
 
 @pytest.mark.parametrize(

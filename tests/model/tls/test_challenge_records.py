@@ -32,6 +32,6 @@ def test_an_answer_ends_after_an_hour() -> None:
 
 def test_the_change_log_names_the_domain() -> None:
     challenge_records.put(DOMAIN, CHALLENGE)
-    (change,) = change_log.since(0)
+    (change,) = change_log.read_since(0)
     assert [challenge_records.find_domain(item_key) for item_key in change.item_keys] == [DOMAIN]
     assert challenge_records.find_domain(ItemKey("edge#/special/1", DOMAIN)) is None

@@ -14,7 +14,9 @@ Output = pytest.CaptureFixture[str]
 
 def list_tunnel_ids(gateway: str = "gw-1") -> list[str]:
     return [
-        tunnel.id for tunnel in online_tunnels.tunnels_of_gateway(gateway) if not tunnel.has_lapsed(clock.seconds())
+        tunnel.id
+        for tunnel in online_tunnels.read_tunnels_of_gateway(gateway)
+        if not tunnel.has_lapsed(clock.seconds())
     ]
 
 
@@ -48,7 +50,7 @@ def test_a_lapsed_tunnel_whose_name_is_taken_has_its_end_told_where_it_was(
     else:
         operator.main(["names", "ban", NAME])
     assert list_ends(admin) == [(lapsed, "edge")]
-    assert (list_ends(stranger), online_tunnels.tunnels_of_gateway("gw-1")) == ([], [])
+    assert (list_ends(stranger), online_tunnels.read_tunnels_of_gateway("gw-1")) == ([], [])
     record = table.read(f"edge#/served_names/{NAME}", lapsed)
     assert record
     assert record.body["ended_at"] >= record.body["started_at"]

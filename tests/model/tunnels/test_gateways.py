@@ -22,7 +22,7 @@ def announced(admin: Client) -> None:
 
 def count_log_entries() -> int:
     """Return how many entries of the log name the gateway."""
-    changes = change_log.since(clock.seconds() - 60)
+    changes = change_log.read_since(clock.seconds() - 60)
     return sum(item_key == (GATEWAYS, "gw-1") for change in changes for item_key in change.item_keys)
 
 

@@ -23,7 +23,7 @@ Output = pytest.CaptureFixture[str]
 
 
 def list_tunnel_ids(gateway: str = "gw-1") -> list[str]:
-    return [tunnel.id for tunnel in online_tunnels.tunnels_of_gateway(gateway)]
+    return [tunnel.id for tunnel in online_tunnels.read_tunnels_of_gateway(gateway)]
 
 
 def online(account: str) -> list[str]:
@@ -59,7 +59,7 @@ def test_a_pattern_that_bans_too_much_is_refused(pattern: str, sentence: str) ->
     with pytest.raises(SystemExit) as error:
         operator.main(["names", "ban", pattern])
     assert error.value.code == sentence
-    assert bans.patterns() == []
+    assert bans.list_patterns() == []
 
 
 def test_banned_patterns_are_bounded_listed_and_allowed_again_each_with_an_event(capsys: Output) -> None:

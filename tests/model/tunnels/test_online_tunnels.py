@@ -15,7 +15,9 @@ from tests.tunnels import open_agent_tunnel
 
 def list_tunnel_ids(gateway: str = "gw-1") -> list[str]:
     return [
-        tunnel.id for tunnel in online_tunnels.tunnels_of_gateway(gateway) if not tunnel.has_lapsed(clock.seconds())
+        tunnel.id
+        for tunnel in online_tunnels.read_tunnels_of_gateway(gateway)
+        if not tunnel.has_lapsed(clock.seconds())
     ]
 
 
@@ -55,7 +57,9 @@ def test_a_lease_of_2_0_0_is_served_and_ended(admin: Client) -> None:
             dynamodb.do(Write.update(scope, id, Condition("attribute_exists(#lease)"), sets=without))
 
     assert online(admin.account) == [second]
-    (live,) = [tunnel for tunnel in online_tunnels.tunnels_of_gateway("gw-1") if not tunnel.has_lapsed(clock.seconds())]
+    (live,) = [
+        tunnel for tunnel in online_tunnels.read_tunnels_of_gateway("gw-1") if not tunnel.has_lapsed(clock.seconds())
+    ]
     assert live.id == second
     online_tunnels.end_all_offline(admin.account)
     deleted = admin.get("/audit_events?action=tunnel.delete").json["audit_events"]

@@ -18,7 +18,7 @@ def online(account: str) -> list[str]:
 
 
 def list_tunnel_ids(gateway: str = "gw-1") -> list[str]:
-    return [tunnel.id for tunnel in online_tunnels.tunnels_of_gateway(gateway)]
+    return [tunnel.id for tunnel in online_tunnels.read_tunnels_of_gateway(gateway)]
 
 
 def test_no_response_shows_the_gateway_and_the_credential(admin: Client) -> None:
@@ -36,7 +36,7 @@ def test_what_was_carried_before_there_was_a_protocol_is_https(admin: Client) ->
         sets = {f"body.{field}": None for field in lacking}
         dynamodb.do(Write.update(scope, id, Condition("attribute_exists(#id)"), sets=sets))
     now = ServedTunnel(admin.account, id, "gw-1", NAME)
-    assert (online_tunnels.tunnels_of_gateway("gw-1"), online_tunnels.read(admin.account, id)) == ([now], now)
+    assert (online_tunnels.read_tunnels_of_gateway("gw-1"), online_tunnels.read(admin.account, id)) == ([now], now)
 
 
 def test_a_closed_tunnel_leaves_no_name_and_nothing_carried(admin: Client, stranger: Client) -> None:

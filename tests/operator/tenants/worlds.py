@@ -60,7 +60,7 @@ def write_service() -> None:
 def scan() -> list[dict[str, Any]]:
     """Return all records of the table."""
     pages = aws.client("dynamodb").get_paginator("scan").paginate(TableName=dynamodb.table_name())
-    return [dynamodb.plain(item) for page in pages for item in page["Items"]]
+    return [dynamodb.decode(item) for page in pages for item in page["Items"]]
 
 
 def ciphertexts(value: Any) -> list[bytes]:

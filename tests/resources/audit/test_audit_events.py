@@ -180,7 +180,9 @@ def test_events_of_the_edge_lie_apart_and_are_listed_with_all_others(admin: Clie
     for number in range(4):
         admin.create("/backends/weighted", {})
         tunnel_ids.append(open_tunnel(admin.account, f"{number}.tunnels.localhost"))
-    assert [event.body["resource_id"] for event in table.newest(f"{admin.account}#{PATH}/edge")] == tunnel_ids[::-1]
+    assert [event.body["resource_id"] for event in table.list_newest(f"{admin.account}#{PATH}/edge")] == tunnel_ids[
+        ::-1
+    ]
     events = page(admin)
     assert [event["id"] for event in events] == sorted((event["id"] for event in events), reverse=True)
     assert [event["action"] for event in events[:8]] == ["tunnel.create", "weighted_backend.create"] * 4
@@ -194,7 +196,7 @@ def test_events_of_the_edge_lie_apart_and_are_listed_with_all_others(admin: Clie
 def test_what_the_edge_wrote_before_it_had_a_partition_of_its_own_is_still_read(admin: Client) -> None:
     open_tunnel(admin.account, "old.tunnels.localhost")
     before = page(admin)
-    (event,) = table.newest(f"{admin.account}#{PATH}/edge")
+    (event,) = table.list_newest(f"{admin.account}#{PATH}/edge")
     records.delete(event.scope, event.id)
     records.create(replace(event, scope=f"{admin.account}#{PATH}"))
     assert page(admin) == before
@@ -205,7 +207,7 @@ def test_an_event_from_where_the_edge_may_write_speaks_for_nobody_else(admin: Cl
     """A stolen edge host can put anything into its own partitions, and index it under anything."""
     id = admin.create("/backends/weighted", {})["id"]
     scope = f"{admin.account}#{PATH}"
-    event = table.read(scope, table.newest(scope)[0].id)
+    event = table.read(scope, table.list_newest(scope)[0].id)
     assert event
     forged = replace(event, scope=f"{scope}/edge", id=ids.new("evt"))
     records.create(forged, replace(forged, scope=f"{stranger.account}#{PATH}/edge", id=ids.new("evt")))
@@ -226,7 +228,7 @@ def test_an_event_from_where_the_edge_may_write_speaks_for_nobody_else(admin: Cl
 def test_an_event_from_where_the_edge_may_write_hides_no_other_and_leads_nowhere_else(admin: Client) -> None:
     scope = f"{admin.account}#{PATH}"
     admin.create("/backends/weighted", {})
-    (event, *_) = table.newest(scope)
+    (event, *_) = table.list_newest(scope)
     false_fields = {"created_at": "1970-01-01T00:00:00Z", "resource_path": "@example.com/"}
     forged = replace(event, scope=f"{scope}/edge", id=ids.new("evt"), body={**event.body, **false_fields})
     records.create(forged)
@@ -290,7 +292,7 @@ def test_what_is_no_event_is_passed_over_where_the_edge_may_write(
 def test_numbers_and_sets_that_the_product_never_writes_are_no_event(admin: Client) -> None:
     scope, before = f"{admin.account}#{PATH}/edge", page(admin)
     for name, value in (("revision", {"N": "1.5"}), ("revision", {"NS": ["1"]}), ("body", {"BS": [b"x"]})):
-        sound = dynamodb.attributes({"scope": scope, "id": ids.new("evt"), "body": SOUND})
+        sound = dynamodb.encode({"scope": scope, "id": ids.new("evt"), "body": SOUND})
         aws.client("dynamodb").put_item(TableName="tunnel-edge", Item={**sound, name: value})
     assert page(admin) == page(admin, "limit=1") == before
 

@@ -61,9 +61,9 @@ def test_edges_are_told_of_each_change(admin: Client) -> None:
         lambda: admin.delete(f"{RULES}/{rule_of(admin)}"),
         lambda: admin.delete(f"{POLICIES}/{id}"),
     ):
-        entry_ids = {entry.id for entry in change_log.since(0)}
+        entry_ids = {entry.id for entry in change_log.read_since(0)}
         change()
-        assert [entry.item_keys for entry in change_log.since(0) if entry.id not in entry_ids] == [(item_key,)]
+        assert [entry.item_keys for entry in change_log.read_since(0) if entry.id not in entry_ids] == [(item_key,)]
 
 
 def rule_of(admin: Client) -> str:

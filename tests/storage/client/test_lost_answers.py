@@ -88,4 +88,4 @@ def put(*keys: UniqueKey) -> Item:
 
 
 def events() -> list[str]:
-    return [str(event.body["action"]) for event in table.newest("acct_1#/audit_events")]
+    return [str(event.body["action"]) for event in table.list_newest("acct_1#/audit_events")]

@@ -20,15 +20,19 @@ OF_A_ROUTE = (f"acct_1#/edges/https/{EDGE}/routes", ROUTE)
     ],
 )
 def test_a_record_of_any_format_is_of_one_item(item_key: tuple[str, str], item: tuple[str, str]) -> None:
-    assert item_keys.of_item(*item_key) == item
+    assert item_keys.find_item(*item_key) == item
 
 
 def test_routes_of_all_edges_are_one_collection_since_format_3(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert item_keys.collected(OF_A_ROUTE[0]) == ("acct_1#/edges/https/routes", f"{EDGE}/")
+    assert item_keys.find_collection(OF_A_ROUTE[0]) == ("acct_1#/edges/https/routes", f"{EDGE}/")
     for setting, expected in (("2", OF_A_ROUTE), ("3", ("acct_1#/edges/https/routes", f"{EDGE}/{ROUTE}"))):
         monkeypatch.setenv("RECORD_FORMAT", setting)
-        assert item_keys.written(*OF_A_ROUTE) == item_keys.lasting(item_keys.latest(*OF_A_ROUTE)) == expected
-        assert {OF_A_ROUTE, item_keys.latest(*OF_A_ROUTE)} == {*item_keys.possible(*OF_A_ROUTE)}
+        assert (
+            item_keys.build_new(*OF_A_ROUTE)
+            == item_keys.build_migrated(item_keys.build_latest(*OF_A_ROUTE))
+            == expected
+        )
+        assert {OF_A_ROUTE, item_keys.build_latest(*OF_A_ROUTE)} == {*item_keys.list_possible(*OF_A_ROUTE)}
 
 
 @pytest.mark.parametrize(

@@ -25,12 +25,14 @@ def test_a_record_is_in_the_shard_of_its_id(id: str, edge: int, further: int) ->
     item = Item(f"{account}#/edges/tcp", id, {"hostports": ["a.example.com:443"]})
     (write,) = listed_edges.list_edge(None, item)
     assert write.request["Key"]["scope"] == {"S": f"edge#/edges/{edge}"}
-    assert shards.further(collection).scope_of(id) == f"{collection}/{further}"
-    assert shards.further(collection).number_of(id) == further
+    assert shards.list_further(collection).scope_of(id) == f"{collection}/{further}"
+    assert shards.list_further(collection).number_of(id) == further
 
 
 def test_further_shards_are_numbered_from_one() -> None:
-    assert shards.further("acct_x#/audit_events").scopes == [f"acct_x#/audit_events/{number}" for number in range(1, 9)]
+    assert shards.list_further("acct_x#/audit_events").scopes == [
+        f"acct_x#/audit_events/{number}" for number in range(1, 9)
+    ]
 
 
 def test_the_log_of_changes_has_four_shards_and_all_are_read() -> None:
@@ -39,4 +41,4 @@ def test_the_log_of_changes_has_four_shards_and_all_are_read() -> None:
         write: Write = change_log.entry_of(item_key)
         assert write.request["Item"]["scope"]["S"] in [f"changes#{number}" for number in range(4)]
         dynamodb.do(write)
-    assert {item_key for change in change_log.since(0) for item_key in change.item_keys} == {*item_keys}
+    assert {item_key for change in change_log.read_since(0) for item_key in change.item_keys} == {*item_keys}

@@ -72,7 +72,7 @@ def test_every_read_of_the_table_sees_what_was_written_before() -> None:
     stored_item = create_item()
     with queries.calls() as made_calls, queries.stale() as stale_reads:
         assert table.read(SCOPE, stored_item.id) == stored_item
-        assert table.page(SCOPE, before=None, count=1) == ([stored_item], False)
+        assert table.read_page(SCOPE, before=None, count=1) == ([stored_item], False)
         assert [record and record["id"] for record in dynamodb.get_each((SCOPE, stored_item.id))] == [stored_item.id]
         assert len([*scan()]) == 1
     assert (made_calls, stale_reads) == (["GetItem", "Query", "BatchGetItem", "Scan"], [])
@@ -83,7 +83,7 @@ def test_several_items_are_created_together_and_again_without_harm() -> None:
     for _ in range(2):
         records.create(*items)
         assert [table.read(item.scope, item.id) for item in items] == [*items]
-        assert len(table.newest(SCOPE)) == 2
+        assert len(table.list_newest(SCOPE)) == 2
 
 
 def test_a_change_sets_the_fields_it_names_and_leaves_the_others() -> None:
@@ -119,39 +119,39 @@ def test_a_list_is_of_one_scope_and_newest_first() -> None:
     stored_items = [create_item(number=number) for number in range(4)]
     create_item("acct_1#/thingsandmore")
     create_item("acct_2#/things")
-    assert table.newest(SCOPE) == stored_items[::-1]
-    assert table.newest("acct_3#/things") == []
+    assert table.list_newest(SCOPE) == stored_items[::-1]
+    assert table.list_newest("acct_3#/things") == []
 
 
 def test_a_page_tells_whether_there_are_more() -> None:
     stored_items = [create_item(number=number) for number in range(4)]
     create_item("acct_2#/things")
-    assert table.page(SCOPE, before=None, count=2) == ([stored_items[3], stored_items[2]], True)
-    assert table.page(SCOPE, before=stored_items[2].id, count=1) == ([stored_items[1]], True)
-    assert table.page(SCOPE, before=stored_items[2].id, count=2) == ([stored_items[1], stored_items[0]], False)
-    assert table.page(SCOPE, before=None, count=100) == (stored_items[::-1], False)
-    assert table.page(SCOPE, before=stored_items[0].id, count=1) == ([], False)
+    assert table.read_page(SCOPE, before=None, count=2) == ([stored_items[3], stored_items[2]], True)
+    assert table.read_page(SCOPE, before=stored_items[2].id, count=1) == ([stored_items[1]], True)
+    assert table.read_page(SCOPE, before=stored_items[2].id, count=2) == ([stored_items[1], stored_items[0]], False)
+    assert table.read_page(SCOPE, before=None, count=100) == (stored_items[::-1], False)
+    assert table.read_page(SCOPE, before=stored_items[0].id, count=1) == ([], False)
 
 
 def test_a_list_leaves_out_what_is_sealed() -> None:
     new_item = seal(item())
     records.create(new_item)
-    assert table.newest(SCOPE) == [replace(new_item, sealed={})]
-    assert table.page(SCOPE, before=None, count=1) == ([replace(new_item, sealed={})], False)
+    assert table.list_newest(SCOPE) == [replace(new_item, sealed={})]
+    assert table.read_page(SCOPE, before=None, count=1) == ([replace(new_item, sealed={})], False)
 
 
 def test_a_list_goes_on_over_the_pages_of_dynamodb() -> None:
     stored_items = [
         create_item(filling="x" * 300_000, number=number) for number in range(8)
     ]  # DynamoDB's pages end at 1 MB
-    assert table.newest(SCOPE) == stored_items[::-1]
+    assert table.list_newest(SCOPE) == stored_items[::-1]
 
 
 def test_pages_of_large_items_are_short_but_miss_and_repeat_nothing() -> None:
     stored_items = [create_item(filling="x" * 300_000, number=number) for number in range(8)]
-    listed_items, more = table.page(SCOPE, before=None, count=100)
+    listed_items, more = table.read_page(SCOPE, before=None, count=100)
     while more:
-        next_items, more = table.page(SCOPE, before=listed_items[-1].id, count=100)
+        next_items, more = table.read_page(SCOPE, before=listed_items[-1].id, count=100)
         assert 1 <= len(next_items) <= 4
         listed_items += next_items
     assert listed_items == stored_items[::-1]
@@ -164,7 +164,7 @@ def test_pages_of_shards_with_large_items_are_short_but_miss_and_repeat_nothing(
     stored_ids = [create_item(scope, text="x" * 100_000).id for _ in range(20)]
     listed_ids, before = list[str](), None
     for _ in range(4):
-        page, has_more = table.page(scope, before=before, count=100)
+        page, has_more = table.read_page(scope, before=before, count=100)
         assert len(page) < 10
         listed_ids += [item.id for item in page]
         if not has_more:
@@ -179,13 +179,13 @@ def test_what_has_expired_is_not_there() -> None:
     assert with_fields(SCOPE, expired_item.id, {"name": "new"}) is None
     assert direct_writes.renew(SCOPE, expired_item.id, lease=in_seconds(60)) is False
     assert records.delete(SCOPE, expired_item.id) is False
-    assert table.newest(SCOPE) == []
+    assert table.list_newest(SCOPE) == []
 
 
 def test_what_expires_later_is_there() -> None:
     stored_item = create_item(expires=in_seconds(60))
     assert table.read(SCOPE, stored_item.id) == stored_item
-    assert table.newest(SCOPE) == [stored_item]
+    assert table.list_newest(SCOPE) == [stored_item]
     assert with_fields(SCOPE, stored_item.id, {"name": "new"}) == replace(stored_item, body={"name": "new"}, revision=2)
     assert records.delete(SCOPE, stored_item.id) is True
 
@@ -204,5 +204,5 @@ def test_what_has_expired_does_not_count_in_a_list(count: int) -> None:
         live.append(create_item())
         for _ in range(3):
             create_item(expires=in_seconds(0))
-    assert table.page(SCOPE, before=None, count=count) == (live[::-1][:count], True)
-    assert table.page(SCOPE, before=live[2].id, count=count) == (live[1::-1][:count], count < 2)
+    assert table.read_page(SCOPE, before=None, count=count) == (live[::-1][:count], True)
+    assert table.read_page(SCOPE, before=live[2].id, count=count) == (live[1::-1][:count], count < 2)

@@ -124,7 +124,7 @@ def test_who_comes_after_a_holder_that_is_gone_takes_its_key_over() -> None:
     expired_item, heir = make_leased(RED, seconds=60), item(RED)
     records.create(expired_item)
     aws.client("dynamodb").delete_item(
-        TableName="tunnel-edge", Key=dynamodb.attributes({"scope": SCOPE, "id": expired_item.id})
+        TableName="tunnel-edge", Key=dynamodb.encode({"scope": SCOPE, "id": expired_item.id})
     )
     records.create(heir)
     with pytest.raises(Taken):
@@ -140,7 +140,7 @@ def test_a_holder_that_is_renewed_while_its_key_is_taken_over_keeps_it() -> None
         if len(clients) == 2:  # the first transaction finds the key taken, the second takes it over
             clients[0].update_item(
                 TableName="tunnel-edge",
-                Key=dynamodb.attributes({"scope": SCOPE, "id": owner.id}),
+                Key=dynamodb.encode({"scope": SCOPE, "id": owner.id}),
                 UpdateExpression="SET expires = :later",
                 ExpressionAttributeValues={":later": {"N": str(clock.seconds() + 60)}},
             )
@@ -188,6 +188,6 @@ def test_a_successor_takes_the_key_of_a_live_holder_over_at_once_and_nobody_else
 
 def test_a_key_of_1_x_whose_holder_has_gone_stays_taken() -> None:
     record = {"scope": RED.scope, "id": "claim", "body": {}, "holder": "x_1"}
-    aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=dynamodb.attributes(record))
+    aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=dynamodb.encode(record))
     with pytest.raises(Taken):
         records.create(item(RED))

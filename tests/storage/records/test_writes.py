@@ -70,7 +70,7 @@ def test_records_are_read_together_each_in_its_place() -> None:
     records.create(second)
     keys = [(second.scope, second.id), ("acct_1#/things", ids.new("x")), (first.scope, first.id)]
     stored_records = dynamodb.get_each(*keys, keys[0])
-    assert [items.of_record(record) for record in stored_records] == [second, None, first, second]
+    assert [items.decode_with_body(record) for record in stored_records] == [second, None, first, second]
 
 
 def test_records_that_a_busy_store_leaves_out_are_asked_for_again() -> None:
@@ -79,7 +79,7 @@ def test_records_that_a_busy_store_leaves_out_are_asked_for_again() -> None:
     key = (new_item.scope, new_item.id)
     with answer_operation("BatchGetItem", left_out(key), times=2, status=200) as calls:
         [record] = dynamodb.get_each(key)
-    assert items.of_record(record) == new_item
+    assert items.decode_with_body(record) == new_item
     assert len(calls) == 3
 
 

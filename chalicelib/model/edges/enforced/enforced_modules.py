@@ -18,7 +18,7 @@ V = TypeVar("V")
 
 EVERY: tuple[EdgeModule[Any, Any], ...] = tuple(
     import_module(f"{modules.__name__}.{file.name}").MODULE
-    for file in sorted(iter_modules(modules.__path__), key=lambda it: it.name)
+    for file in sorted(iter_modules(modules.__path__), key=lambda file: file.name)
 )
 _BY_NAME: Mapping[str, EdgeModule[Any, Any]] = {module.name: module for module in EVERY}
 _RESTRICTING = frozenset(module.name for module in EVERY if module.restricts_visitors)
@@ -39,7 +39,7 @@ class Modules:
     @staticmethod
     def of(stored: Mapping[str, Any], kind: Kind) -> "Modules":
         """Return the enabled modules of an item. `stored` are the records of all its modules, by module name."""
-        enabled = {name: it for name, it in stored.items() if not _is_disabled(it)}
+        enabled = {name: module for name, module in stored.items() if not _is_disabled(module)}
         read = {name: module for name in sorted(enabled) if (module := _read(name, enabled[name], kind)) is not None}
         return Modules(read, tuple(sorted(enabled.keys() - read.keys())))
 

@@ -97,8 +97,8 @@ def _join(patterns: Iterable[str]) -> str:
     """Join the patterns to one that matches if any of them matches. Common beginnings and endings occur once in it."""
     groups: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for pattern in patterns:
-        beginning = next(it for it in _BEGINNINGS if pattern.startswith(it))
-        ending = next(it for it in _ENDINGS if pattern.endswith(it))
+        beginning = next(prefix for prefix in _BEGINNINGS if pattern.startswith(prefix))
+        ending = next(suffix for suffix in _ENDINGS if pattern.endswith(suffix))
         groups[beginning][ending].append(pattern.removeprefix(beginning).removesuffix(ending))
     return "|".join(f"{beginning}({_join_endings(by_ending)})" for beginning, by_ending in groups.items())
 
@@ -107,24 +107,24 @@ def _join_endings(by_ending: Mapping[str, Sequence[str]]) -> str:
     return "|".join(f"({'|'.join(patterns)}){ending}" for ending, patterns in by_ending.items())
 
 
-def _not_ending_in(words: Sequence[str]) -> str:
+def _exclude_endings(words: Sequence[str]) -> str:
     """Return a regular expression for all texts that do not end in one of the words."""
     last = sorted({word[-1] for word in words})
     before = {sign: [word[:-1] for word in words if word[-1] == sign] for sign in last}
-    longer = [_not_ending_in(rest) + sign for sign, rest in before.items() if "" not in rest]
+    longer = [_exclude_endings(rest) + sign for sign, rest in before.items() if "" not in rest]
     return f"(?:{'|'.join(['', f'[!-~]*[{_list_others(last)}]', *longer])})"
 
 
 def _list_others(signs: Sequence[str]) -> str:
     """Return the ranges of all characters of header names, except the given letters. The letters must be sorted."""
-    begins = [_FIRST, *(chr(ord(it) + 1) for it in signs)]
-    ends = [*(chr(ord(it) - 1) for it in signs), _LAST]
+    begins = [_FIRST, *(chr(ord(sign) + 1) for sign in signs)]
+    ends = [*(chr(ord(sign) - 1) for sign in signs), _LAST]
     return "".join(f"{begin}-{end}" for begin, end in zip(begins, ends, strict=True) if begin <= end)
 
 
 def _translate(pattern: str) -> str:
-    return re.sub(r"[-.(]", lambda found: _READ_AS[found[0]], pattern)
+    return re.sub(r"[-.(]", lambda match: _READ_AS[match[0]], pattern)
 
 
-REGEX = _translate(_join(_PATTERNS)).replace("<ending>", _not_ending_in(_PASSING))
+REGEX = _translate(_join(_PATTERNS)).replace("<ending>", _exclude_endings(_PASSING))
 OWN_REGEX = _translate(_OWN)

@@ -27,7 +27,7 @@ def check_request_name(name: str) -> str:
     from chalicelib.model.edges.headers import claims
 
     _check_form(name)
-    if re.fullmatch(_REQUEST, _as_read(name)) or re.fullmatch(claims.REGEX, name.lower()):
+    if re.fullmatch(_REQUEST, _normalize(name)) or re.fullmatch(claims.REGEX, name.lower()):
         raise ValueError(
             "must not be a header that the edge or the protocol sets, such as Host, Content-Length or X-Forwarded-For,"
             " or one that says who a visitor is"
@@ -38,7 +38,7 @@ def check_request_name(name: str) -> str:
 def check_response_name(name: str) -> str:
     """Return the name of a response header. Raises ValueError if routes must not change it."""
     _check_form(name)
-    if re.fullmatch(_RESPONSE, _as_read(name)):
+    if re.fullmatch(_RESPONSE, _normalize(name)):
         raise ValueError(
             "must not be a header that the edge or the protocol sets, such as Content-Length or Content-Encoding"
         )
@@ -79,6 +79,6 @@ def _check_form(name: str) -> None:
         raise ValueError(f"must be the name of a header, of at most {MAX_NAME} characters")
 
 
-def _as_read(name: str) -> str:
+def _normalize(name: str) -> str:
     """Return a name as some servers read it: all characters except letters and digits become hyphens."""
     return re.sub("[^a-z0-9]", "-", name.lower())

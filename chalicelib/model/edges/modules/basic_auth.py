@@ -24,13 +24,14 @@ class BasicAuthModule(StoredModule):
     AUDITED = ("enabled", "usernames", "passwords")
 
     @classmethod
-    def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
-        users = {it["username"]: it["password"] for it in values["credentials"]}
+    def from_request(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
+        users = {credential["username"]: credential["password"] for credential in values["credentials"]}
         if before and before._has(users, context):
             sealed = before.passwords
         else:
-            made = {name: base64.b64encode(passwords.make_digest(it)).decode() for name, it in users.items()}
-            text = json.dumps(made, ensure_ascii=False).encode()
+            digests = {name: passwords.make_digest(password) for name, password in users.items()}
+            encoded = {name: base64.b64encode(digest).decode() for name, digest in digests.items()}
+            text = json.dumps(encoded, ensure_ascii=False).encode()
             sealed = vault.seal(text, password_context(context), read=_parse_digests)
         return cls(enabled=values["enabled"], usernames=[*users], passwords=sealed)
 
@@ -57,11 +58,13 @@ class BasicAuthModule(StoredModule):
             known = self.open_passwords(context)
         except vault.Unreadable:
             return False
-        return known.keys() == users.keys() and all(passwords.matches(it, known[name]) for name, it in users.items())
+        if known.keys() != users.keys():
+            return False
+        return all(passwords.matches(password, known[name]) for name, password in users.items())
 
 
 def _parse_digests(text: bytes) -> dict[str, bytes]:
-    return {name: base64.b64decode(it) for name, it in json.loads(text).items()}
+    return {name: base64.b64decode(digest) for name, digest in json.loads(text).items()}
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ class CircuitBreakerModule(StoredModule):
     AUDITED = ("enabled", "tripped_duration", "rolling_window", "num_buckets", "volume_threshold", "error_percent")
 
     @classmethod
-    def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
-        named = {name: it for name, it in values.items() if name != "error_threshold_percentage"}
+    def from_request(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
+        named = {name: value for name, value in values.items() if name != "error_threshold_percentage"}
         return cls.of({**named, "error_percent": round(100 * values["error_threshold_percentage"])})
 
 

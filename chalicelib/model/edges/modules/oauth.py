@@ -59,11 +59,11 @@ class OAuthModule(StoredModule):
     @property
     def providers(self) -> list[tuple[str, StoredProvider]]:
         """Return the identity providers that are set, by name. A well-formed module has exactly one."""
-        return [(name, it) for name, it in sorted(self.provider.items()) if it]
+        return [(name, provider) for name, provider in sorted(self.provider.items()) if provider]
 
     @classmethod
-    def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
-        sealed = [found.client_secret for found in before.provider.values() if found] if before else []
+    def from_request(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
+        sealed = [provider.client_secret for provider in before.provider.values() if provider] if before else []
         providers = {
             name: requested
             and {**requested, "client_secret": vault.seal_text(requested["client_secret"], context, sealed)}
@@ -72,7 +72,8 @@ class OAuthModule(StoredModule):
         return cls.of({**values, "provider": providers})
 
     def to_record(self) -> dict[str, Any]:
-        return {**vars(self), "provider": {name: it and it.to_record() for name, it in self.provider.items()}}
+        providers = {name: provider and provider.to_record() for name, provider in self.provider.items()}
+        return {**vars(self), "provider": providers}
 
 
 def make_rule(module: OAuthModule) -> SignInRule | None:
@@ -106,7 +107,7 @@ def _digest(name: str, provider: StoredProvider, module: OAuthModule) -> str:
     The digest includes the encrypted bytes of the secret in place of the secret: they change only with the secret.
     """
     times = (module.inactivity_timeout, module.maximum_duration, module.auth_check_interval)
-    lists = [getattr(provider, it) or [] for it in _LISTS]
+    lists = [getattr(provider, attribute) or [] for attribute in _LISTS]
     facts = [name, provider.client_id, provider.client_secret.hex(), lists, module.cookie_prefix, times]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 

@@ -30,9 +30,9 @@ class WebhookModule(StoredModule):
     AUDITED = ("enabled", "provider", "secret")
 
     @classmethod
-    def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
-        own = webhook_context(context)
-        return cls.of({**values, "secret": vault.seal_text(values["secret"], own, [before.secret] if before else [])})
+    def from_request(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
+        former = [before.secret] if before else []
+        return cls.of({**values, "secret": vault.seal_text(values["secret"], webhook_context(context), former)})
 
     @property
     def rule(self) -> "WebhookRule | None":
@@ -40,7 +40,7 @@ class WebhookModule(StoredModule):
 
         The digest includes the encrypted bytes of the secret in place of the secret: they change only with the secret.
         """
-        known = next((it for it in get_args(WebhookProvider) if it == self.provider), None)
+        known = next((provider for provider in get_args(WebhookProvider) if provider == self.provider), None)
         digest = hashlib.sha256(f"{known}\n".encode() + self.secret).hexdigest()[:16]
         return WebhookRule(known, digest) if known and self.secret else None
 

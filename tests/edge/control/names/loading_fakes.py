@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from chalicelib.model.edges.served import ServedEdge, ServedRoute
-from chalicelib.model.serving.account_item_keys import Found
+from chalicelib.model.serving.account_item_keys import StoredValue
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
 from chalicelib.model.tls.tls_certificates import ServedCertificate
@@ -66,13 +66,13 @@ class Records:
         found = known or AccountRecords(account, frozenset())
         hosts = (host, f"*.{host.partition('.')[2]}")
         versions = {item_key(account, it): self.served.get(item_key(account, it), "") for it in hosts}
-        keys = {**found.found, owner_key(host): Found()}
+        keys = {**found.values, owner_key(host): StoredValue()}
         self.may_answer.wait()
         used = {it.id: it for owner, it in self.gateways.items() if owner == account}
-        keys |= {ItemKey(GATEWAYS, it): Found() for it in used}
+        keys |= {ItemKey(GATEWAYS, it): StoredValue() for it in used}
         names, all_versions = found.names | {host}, {**found.versions, **versions}
         certificates = self.certificates
-        return replace(found, names=names, versions=all_versions, found=keys, gateways=used, certificates=certificates)
+        return replace(found, names=names, versions=all_versions, values=keys, gateways=used, certificates=certificates)
 
     def read_changed(
         self, records: AccountRecords, item_keys: Iterable[ItemKey], used: Mapping[str, Set[ItemKey]] = _NOTHING
@@ -82,7 +82,7 @@ class Records:
         self.may_change.wait()
         assert {name: used[name] for name in names}.keys() == used.keys()
         changed = {*item_keys}
-        is_owned_anew = not changed.isdisjoint(records.found)
+        is_owned_anew = not changed.isdisjoint(records.values)
         new = {it: self.served.get(it, "") for it in records.versions if is_owned_anew or it in changed}
         return replace(records, versions={**records.versions, **new})
 

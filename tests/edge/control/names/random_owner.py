@@ -114,7 +114,7 @@ class Owner:
             backend = self._pick_id("/backends")
             body = {"match_type": self._chance.choice(("path_prefix", "exact_path")), "match": self._path()}
             path = f"/edges/https/{edge}/routes"
-            if kinds.of(edge) is kinds.HTTPS_EDGES:
+            if kinds.identify(edge) is kinds.HTTPS_EDGES:
                 self._create(path, {**body, "backend": {"backend_id": backend} if backend else None})
 
     def _path(self) -> str:

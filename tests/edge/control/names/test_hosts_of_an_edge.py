@@ -17,7 +17,7 @@ def test_a_name_is_planned_again_when_another_account_proves_another_host(admin:
         prove(admin.create("/reserved_domains", {"domain": "*.shop.example"})["id"])
         host.read_blocks()
         host.load(f"one.{D}")
-        before = {change.id for change in change_log.since(0)}
+        before = {change.id for change in change_log.read_since(0)}
         prove(stranger.create("/reserved_domains", {"domain": "www.shop.example"})["id"])
-        host.apply({key for change in change_log.since(0) if change.id not in before for key in change.item_keys})
+        host.apply({key for change in change_log.read_since(0) if change.id not in before for key in change.item_keys})
         assert find_differences(host, [edge]) == []

@@ -65,9 +65,9 @@ def _draw(chance: Random) -> Callable[[], Any]:
             lambda: [dynamodb.do(it) for it in writes if it.action != "ConditionCheck"],
             lambda: dynamodb.get_each(*((scope, id) for scope in SCOPES for id in IDS)),
             lambda: dynamodb.get("a#/x", "1"),
-            lambda: [table.newest(scope) for scope in SCOPES],
-            lambda: [*table.between("a#/x", "1", "2")],
-            lambda: [*queries.pages({"s": "a#/x", "a": "1"}, limit=None, KeyConditionExpression=AFTER)],
+            lambda: [table.list_newest(scope) for scope in SCOPES],
+            lambda: [*table.read_between("a#/x", "1", "2")],
+            lambda: [*queries.read_pages({"s": "a#/x", "a": "1"}, limit=None, KeyConditionExpression=AFTER)],
         )
     )
 

@@ -410,7 +410,7 @@ def test_a_banned_base_name_is_unknown(resolver: NameResolver, admin: Client) ->
 
 def read_logged(resolver: NameResolver, before: AccountRecords, since: float) -> AccountRecords:
     """Return the records after the logged changes that can affect them."""
-    item_keys = {item_key for change in change_log.since(since - 0.001) for item_key in change.item_keys}
+    item_keys = {item_key for change in change_log.read_since(since - 0.001) for item_key in change.item_keys}
     return resolver.read_changed(before, filter(before.is_affected_by, item_keys))
 
 
@@ -511,8 +511,8 @@ def test_a_resync_takes_no_memory_for_values_that_did_not_change(resolver: NameR
     before = load(resolver, DEEP, load(resolver, NAME))
     assert admin.patch(f"/edges/https/{edge}", {"description": "changed"}).status == 200
     read = resolver.resync(before)
-    replaced = {item_key.id for item_key, it in read.found.items() if it.value is not before.found[item_key].value}
-    assert (replaced, read.found.keys()) == ({edge}, before.found.keys())
+    replaced = {item_key.id for item_key, it in read.values.items() if it.value is not before.values[item_key].value}
+    assert (replaced, read.values.keys()) == ({edge}, before.values.keys())
 
 
 def test_a_gateway_that_is_down_takes_its_tunnels_along(resolver: NameResolver, table: Store, admin: Client) -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from chalicelib.model.serving.account_item_keys import Found as Value
+from chalicelib.model.serving.account_item_keys import StoredValue
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.tls.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels.tunnels import ServedTunnel
@@ -45,8 +45,8 @@ class Reader:
 
     def read(self, account: str, host: str, known: AccountRecords | None) -> AccountRecords:
         self._wait("read")
-        found = {PLACE: Value("1", TUNNEL)}
-        records = AccountRecords(account, frozenset({host}), tunnels={TUNNEL.id: TUNNEL}, found=found)
+        found = {PLACE: StoredValue("1", TUNNEL)}
+        records = AccountRecords(account, frozenset({host}), tunnels={TUNNEL.id: TUNNEL}, values=found)
         return replace(records, certificates=self.certificates)
 
     def key_pair(self, certificate: str, records: AccountRecords) -> KeyPair | None:

@@ -37,8 +37,8 @@ def load(resolver: NameResolver, account: str, count: int) -> AccountRecords:
 
 def list_used(records: AccountRecords) -> dict[str, set[ItemKey]]:
     """Return the item keys that each name uses."""
-    wanted = {name: account_item_keys.Wanted(records.account, frozenset({name})) for name in records.names}
-    return {name: account_item_keys.list_item_keys(it, records.found, DOMAIN) for name, it in wanted.items()}
+    wanted = {name: account_item_keys.RecordsRequest(records.account, frozenset({name})) for name in records.names}
+    return {name: account_item_keys.list_item_keys(it, records.values, DOMAIN) for name, it in wanted.items()}
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_a_change_of_an_edge_takes_little_work_for_others(admin: Client, edges: 
     resolver = NameResolver(DOMAIN)
     since = time.time()
     admin.create(f"/edges/https/{edges[0]}/routes", {"match_type": "exact_path", "match": "/a"})
-    changed = {item_key for it in change_log.since(since - 0.001) for item_key in it.item_keys}
+    changed = {item_key for it in change_log.read_since(since - 0.001) for item_key in it.item_keys}
     before = {it: load(resolver, admin.account, it) for it in (FEW, MANY)}
     used = {it: list_used(records) for it, records in before.items()}
     work = {it: count(lambda it=it: resolver.read_changed(before[it], changed, used[it])) for it in (FEW, MANY)}  # type: ignore[misc]
@@ -74,7 +74,7 @@ def test_a_change_takes_few_calls(admin: Client, path: str, names: list[str]) ->
     else:
         new = {**route, "match": "/new", "backend": {"backend_id": other["id"]}}
         admin.create(f"/edges/https/{edge}/routes", new)
-    changed = {item_key for it in change_log.since(since - 0.001) for item_key in it.item_keys}
+    changed = {item_key for it in change_log.read_since(since - 0.001) for item_key in it.item_keys}
     with calls.recording() as made:
         resolver.read_changed(records, changed, list_used(records))
     assert [it.operation for it in made] == names

@@ -155,7 +155,7 @@ async def _control(settings: Settings, _: asyncio.Event) -> None:
     from edge.proofs.resolver import Resolver
 
     async def run(store: "Store", link_authority: "Authority") -> None:
-        looks = ProofChecks(store, Resolver(servers.source(settings.dns_servers)).look)
+        looks = ProofChecks(store, Resolver(servers.build_source(settings.dns_servers)).check_proof)
         await tasks.run_all(Control(settings, store, link_authority).serve(), looks.serve())
 
     memory.collect_seldom()

@@ -57,7 +57,7 @@ async def serve(settings: Settings, parameters: Parameters | None = None) -> Non
         return {"attempts": issuer.count}
 
     measured = ProcessMetrics("issuer", gauges, dict, log.ISSUER_EVENTS)
-    lookups = Resolver(servers.source(settings.dns_servers))
+    lookups = Resolver(servers.build_source(settings.dns_servers))
     find_caa = partial(domain_checks.find_caa, lookups, settings.tunnel_domain)
     account = AccountKeeper(own.directory, ca, parameters.pace.retire, find_caa)
     work = [issuer.serve(), retired.serve(), account.serve()]
@@ -101,18 +101,18 @@ async def _order_for_operator(settings: Settings, attempt: Attempt, pace: Pace) 
 
 
 def _build_attempt(settings: Settings, own: IssuerSettings, ca: AcmeClient, parameters: Parameters) -> Attempt:
-    finder = servers.finder(settings.dns_servers)
+    finder = servers.build_resolver(settings.dns_servers)
 
     async def find_addresses(domain: str) -> list[str]:
         return await servers.find_addresses(finder, dns.name.from_text(domain))
 
     checks = DomainChecks(
         lambda: ca.authority,
-        Resolver(servers.source(settings.dns_servers)),
+        Resolver(servers.build_source(settings.dns_servers)),
         find_addresses,
         (lambda _: True) if settings.dns_servers else addresses.is_public,
         own.http_port,
     )
-    every = Resolver(servers.every_source(settings.dns_servers))
-    txt = TxtRecords(own.dns, every.find_without) if own.dns else None
+    complete = Resolver(servers.build_complete_source(settings.dns_servers))
+    txt = TxtRecords(own.dns, complete.find_without) if own.dns else None
     return Attempt(ca, checks, txt, OrderCounts(parameters.bounds), now=parameters.now)

@@ -17,7 +17,7 @@ def join_instances(texts: Mapping[str, bytes]) -> bytes:
 def _label(text: bytes, instance: str) -> bytes:
     """Return metrics with the label `edge_instance` added to each sample."""
     label = f'edge_instance="{instance}"'.encode()
-    return _SAMPLE.sub(lambda it: b"%b{%b} " % (it[1], b",".join(filter(None, (label, it[2])))), text)
+    return _SAMPLE.sub(lambda sample: b"%b{%b} " % (sample[1], b",".join(filter(None, (label, sample[2])))), text)
 
 
 def _join(texts: Iterable[bytes]) -> bytes:
@@ -33,4 +33,4 @@ def _join(texts: Iterable[bytes]) -> bytes:
                 samples.append(line)
             elif line not in descriptions:
                 descriptions.append(line)
-    return b"".join(b"%b\n" % line for both in metrics.values() for lines in both for line in lines)
+    return b"".join(b"%b\n" % line for lists in metrics.values() for lines in lists for line in lines)

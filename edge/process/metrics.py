@@ -100,8 +100,10 @@ async def read_each(sockets: Mapping[str, Path], path: str) -> Mapping[str, byte
 
     Instances that do not answer are left out.
     """
-    found = await asyncio.gather(*(read_from(it, path)() for it in sockets.values()), return_exceptions=True)
-    return {instance: text for instance, text in zip(sockets, found, strict=True) if isinstance(text, bytes)}
+    responses = await asyncio.gather(
+        *(read_from(socket, path)() for socket in sockets.values()), return_exceptions=True
+    )
+    return {instance: text for instance, text in zip(sockets, responses, strict=True) if isinstance(text, bytes)}
 
 
 async def find_unready(name: str, sockets: Mapping[str, Path], path: str = "/readyz") -> str:

@@ -26,12 +26,12 @@ class NameMetrics:
         self.special = Gauge("edge_names_special", _HELP, registry=self._registry)
         self.pending = Gauge("edge_secrets_pending", _HELP, registry=self._registry)
         self.loads = Counter("edge_name_loads", _HELP, ["result"], registry=self._registry)
-        self.refused = Counter("edge_names_refused", _HELP, ["reason"], registry=self._registry)
+        self.refusals = Counter("edge_names_refused", _HELP, ["reason"], registry=self._registry)
         self.seconds = Histogram("edge_name_load_seconds", _HELP, buckets=_SECONDS, registry=self._registry)
         for result in RESULTS:
             self.loads.labels(result)
         for reason in REASONS:
-            self.refused.labels(reason)
+            self.refusals.labels(reason)
 
     def on_load(self, result: str, seconds: float) -> None:
         """Count one of Envoy's requests for a server name, by its result.
@@ -44,7 +44,7 @@ class NameMetrics:
 
     def on_refusal(self, reason: str) -> None:
         """Count a request of Envoy that was refused without reading the name's records."""
-        self.refused.labels(reason).inc()
+        self.refusals.labels(reason).inc()
 
     async def read(self) -> bytes:
         """Return the metrics in Prometheus's text format."""

@@ -19,7 +19,7 @@ class Progress:
 
     def __init__(self, directory: Path, name: str) -> None:
         self._file = directory / f"{name}.progress"
-        self._seen: tuple[int, str] | None = None
+        self._latest: tuple[int, str] | None = None
 
     def report(self, text: str) -> None:
         """Write a line that says what the process is doing. Raises OSError."""
@@ -49,11 +49,11 @@ class Progress:
     def read_new(self) -> str:
         """Return the latest report, or "" if no report is newer than the previous call."""
         try:
-            seen = self._file.stat().st_mtime_ns, self._file.read_text()
+            latest = self._file.stat().st_mtime_ns, self._file.read_text()
         except OSError:
             return ""
-        is_new, self._seen = seen != self._seen, seen
-        return seen[1] if is_new else ""
+        is_new, self._latest = latest != self._latest, latest
+        return latest[1] if is_new else ""
 
 
 class Heartbeat:

@@ -159,7 +159,7 @@ class Settings:
     def list_files(self, name: str) -> Mapping[str, Path]:
         """Return the paths of a file that each instance has separately, by instance ("", a, b)."""
         first = self.directory / name
-        return {it: first.with_stem(f"{first.stem}-{it}") if it else first for it in INSTANCES}
+        return {instance: first.with_stem(f"{first.stem}-{instance}") if instance else first for instance in INSTANCES}
 
     def link_port(self, stage: int) -> int:
         """Return the gateway's port for Envoy in a stage, or 0 for any free port.
@@ -198,12 +198,12 @@ class Settings:
         """Return the path of a gateway's socket for Envoys on the same host."""
         return self._folder(self.link_dir) / f"{gateway}.sock"
 
-    def _folder(self, given: str) -> Path:
-        """Return the path `given`, made absolute. Return EDGE_DIR if `given` is "".
+    def _folder(self, path: str) -> Path:
+        """Return a path, made absolute. Return EDGE_DIR for "".
 
         A relative path would be wrong for Envoy, which runs in another folder.
         """
-        return Path(given).resolve() if given else self.directory
+        return Path(path).resolve() if path else self.directory
 
     @property
     def public_ssh_address(self) -> str:
@@ -245,28 +245,28 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
 def _read(environment: Mapping[str, str]) -> Settings:
     named = {limit.name: environment.get(limit.name.upper()) for limit in fields(Limits)}
     limits = {name: texts.count(name.upper(), text) for name, text in named.items() if text}
-    given: dict[str, object] = {}
+    values: dict[str, object] = {}
     for setting in fields(Settings):
         name = _VARIABLES.get(setting.name, setting.name.upper())
         if text := environment.get(name):
-            given[setting.name] = texts.port(name, text) if setting.type == "int" or setting.type is int else text
-    if ("certificate" in given) != ("private_key" in given):
+            values[setting.name] = texts.port(name, text) if setting.type == "int" or setting.type is int else text
+    if ("certificate" in values) != ("private_key" in values):
         raise SettingError("EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither.")
-    _check_texts(str(given.get("abuse_contact", "")), str(given.get("metrics_by", "control")))
-    _check_instance(str(given.get("instance", "")), str(given.get("hop_port", "0")))
-    if text := str(given.get("tunnel_domain", "")):
-        given["tunnel_domain"] = texts.domain(text)
-    if text := str(given.get("tcp_ports", "")):
-        given["tcp_ports"] = texts.ports(text)
+    _check_texts(str(values.get("abuse_contact", "")), str(values.get("metrics_by", "control")))
+    _check_instance(str(values.get("instance", "")), str(values.get("hop_port", "0")))
+    if text := str(values.get("tunnel_domain", "")):
+        values["tunnel_domain"] = texts.domain(text)
+    if text := str(values.get("tcp_ports", "")):
+        values["tcp_ports"] = texts.ports(text)
     for name, read in _LISTS.items():
-        if listed := str(given.get(name, "")):
-            given[name] = tuple(read(name.upper(), text.strip()) for text in listed.split(","))
+        if listed := str(values.get(name, "")):
+            values[name] = tuple(read(name.upper(), text.strip()) for text in listed.split(","))
     for name in ("envoy", "access_log"):
-        if "/" in (path := str(given.get(name, ""))):
-            given[name] = str(Path.cwd() / path)  # absolute, because Envoy runs in another folder
+        if "/" in (path := str(values.get(name, ""))):
+            values[name] = str(Path.cwd() / path)  # absolute, because Envoy runs in another folder
     local = Path(environment.get("LOCAL_DIR") or ".local") / "edge"  # by default, below the folder of `make run`
-    given["directory"] = Path(str(given.get("directory", local)))
-    return Settings(**given, limits=Limits(**limits))  # type: ignore[arg-type]
+    values["directory"] = Path(str(values.get("directory", local)))
+    return Settings(**values, limits=Limits(**limits))  # type: ignore[arg-type]
 
 
 def _check_texts(contact: str, metrics_by: str) -> None:
@@ -280,8 +280,8 @@ def _check_instance(instance: str, hop_port: str) -> None:
     if instance not in INSTANCES:
         raise SettingError(f"EDGE_INSTANCE={instance} must be a or b: correct it or unset it.")
     if int(hop_port) > _LAST_HOP_PORT:
-        most = f"choose at most {_LAST_HOP_PORT}, since gateways also use the five ports after it"
-        raise SettingError(f"HOP_PORT={hop_port} is too high: {most}.")
+        hint = f"choose at most {_LAST_HOP_PORT}, since gateways also use the five ports after it"
+        raise SettingError(f"HOP_PORT={hop_port} is too high: {hint}.")
 
 
 _LISTS: Mapping[str, Callable[[str, str], object]] = {

@@ -64,14 +64,14 @@ class _Start:
     def find_error(self, now: float, timeout: float) -> str:
         """Return why the start has failed, and where the log is. Return "" if it has not failed."""
         log = self._child.program.log
-        where = f"Its log is {log}." if log else "Its messages are above."
+        log_hint = f"Its log is {log}." if log else "Its messages are above."
         if self._child.pid is None:
-            return f"it ended. {where}"
+            return f"it ended. {log_hint}"
         if now < self._progressed_at + timeout:
             return ""
         last = f"its last progress, {now - self._progressed_at:.0f} s ago, was: {self._report}"
         silence = last if self._report else "it reported no progress"
-        return f"{self._address} did not answer for {now - self.began:.0f} s, and {silence}. {where}"
+        return f"{self._address} did not answer for {now - self.began:.0f} s, and {silence}. {log_hint}"
 
     def describe(self, now: float) -> str:
         """Return a line that says for which process the edge waits, and how long it has waited."""

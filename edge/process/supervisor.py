@@ -25,12 +25,12 @@ _PYTHON = (sys.executable, "-m", "edge")
 _CONTROL, _GATEWAY, _SIGN_IN, _ENVOY = "control", "gateway", "sign-in", ENVOY
 
 
-async def run(settings: Settings, others: Sequence[Program] = ()) -> None:
-    """Run all programs until cancelled. Raises SettingError if one does not start, except for those in `others`."""
+async def run(settings: Settings, programs: Sequence[Program] = ()) -> None:
+    """Run all programs until cancelled. Raises SettingError if one does not start, except for `programs`."""
     _check_ports(settings)
     print("Starting the edge …", flush=True)
     parts = {name: _Part(name, settings) for name in choose_parts(settings)}
-    children = [Child(program) for program in others]
+    children = [Child(program) for program in programs]
     try:
         for part in parts.values():
             await part.start()
@@ -104,11 +104,11 @@ class _Part:
             await earlier
         settings = replace(self._settings, instance="a" if self._settings.instance == "b" else "b")
         try:
-            new = await self._start(settings)
+            child = await self._start(settings)
         except SettingError as error:
             print(error, file=sys.stderr)
             return
-        self._draining, self._serving, self._settings = self._serving, new, settings
+        self._draining, self._serving, self._settings = self._serving, child, settings
         print(f"A new {self._name} serves, and the former one drains.", flush=True)
         if self._draining:
             await self._draining.drain()

@@ -29,12 +29,12 @@ class PeriodicTask:
     ) -> None:
         self.name, self.interval, self._work, self._failures = name, interval, work, failures
         self._woken = asyncio.Event()
-        self._due = time.monotonic()
+        self._next_run = time.monotonic()
 
     @property
     def lag(self) -> float:
         """Return by how many seconds the next successful run is late, or 0."""
-        return max(0.0, time.monotonic() - self._due)
+        return max(0.0, time.monotonic() - self._next_run)
 
     def wake(self) -> None:
         """Start the next run at once."""
@@ -42,7 +42,7 @@ class PeriodicTask:
 
     async def run(self) -> None:
         """Do the work and repeat it, until cancelled."""
-        self._due, failed = time.monotonic(), 0
+        self._next_run, failed = time.monotonic(), 0
         _running.add(self)
         try:
             while True:
@@ -53,7 +53,7 @@ class PeriodicTask:
                     failed += 1
                     pause = compute_pause(failed)
                 else:
-                    failed, self._due = 0, time.monotonic() + pause
+                    failed, self._next_run = 0, time.monotonic() + pause
                 await self._wait(pause)
         finally:
             _running.discard(self)
@@ -93,10 +93,10 @@ async def run_all(*work: Coroutine[Any, Any, None]) -> None:
     `Task.cancelling` does not show whether a coroutine was cancelled here, because it also counts timeouts that the
     coroutine handles.
     """
-    tasks = [asyncio.create_task(it) for it in work]
+    tasks = [asyncio.create_task(coroutine) for coroutine in work]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-        for task in (it for it in tasks if it in done):
+        for task in (task for task in tasks if task in done):
             task.result()
     finally:
         for task in tasks:

@@ -16,7 +16,7 @@ class Records:
 
 
 @dataclass(frozen=True)
-class Failed:
+class FailedQuery:
     """The failure of a server to give a usable answer.
 
     `why` completes a sentence with the server as subject, for example "does not answer".
@@ -25,30 +25,32 @@ class Failed:
     why: str
 
 
-Answer = Records | Failed
+Answer = Records | FailedQuery
 
 
-def agreed(answers: Sequence[Answer], say: Callable[[Records], Hashable], *, asked: int, quorum: int) -> Records | None:
+def find_agreement(
+    answers: Sequence[Answer], key: Callable[[Records], Hashable], *, server_count: int, quorum: int
+) -> Records | None:
     """Return the records on which enough servers agree, or None while more answers are needed.
 
-    `asked` is the number of queried servers. `answers` has the answers that have arrived so far. Two servers agree if
-    the function `say` returns the same value for their records.
+    `server_count` is the number of queried servers. `answers` has the answers that have arrived so far. Two servers
+    agree if the function `key` returns the same value for their records.
     """
-    known = [it for it in answers if isinstance(it, Records)]
+    records = [answer for answer in answers if isinstance(answer, Records)]
     # the number of servers that have returned records or have not answered yet
-    answering = asked - len(answers) + len(known)
-    for said, count in Counter(map(say, known)).most_common(1):
+    answering = server_count - len(answers) + len(records)
+    for value, count in Counter(map(key, records)).most_common(1):
         if count >= quorum and 2 * count > answering:
-            return next(it for it in known if say(it) == said)
+            return next(answer for answer in records if key(answer) == value)
     return None
 
 
-def disagreement(answers: Sequence[Answer], name: str) -> str:
+def describe_disagreement(answers: Sequence[Answer], name: str) -> str:
     """Return a sentence that explains why the servers do not agree, from their answers."""
-    failed = [it.why for it in answers if isinstance(it, Failed)]
-    answered = len(answers) - len(failed)
+    failures = [answer.why for answer in answers if isinstance(answer, FailedQuery)]
+    answered = len(answers) - len(failures)
     if answered > 1:
         return f"The name servers of {name} do not agree: wait until all of them have the same records."
     if answered:
-        return f"Only one name server of {name} answers, and two must agree; another server {failed[0]}."
-    return f"No name server of {name} gives a usable answer: one {' and another one '.join(dict.fromkeys(failed))}."
+        return f"Only one name server of {name} answers, and two must agree; another server {failures[0]}."
+    return f"No name server of {name} gives a usable answer: one {' and another one '.join(dict.fromkeys(failures))}."

@@ -12,9 +12,9 @@ from dns.rdtypes.nsbase import NSBase
 from dns.rdtypes.txtbase import TXTBase
 
 from edge.proofs import transport
-from edge.proofs.agreement import Answer, Failed, Records
+from edge.proofs.agreement import Answer, FailedQuery, Records
 from edge.proofs.servers import Role, Server
-from edge.proofs.transport import TooMuch
+from edge.proofs.transport import AnswerTooLarge
 
 _TRY = 0.8  # seconds without an answer until the question is repeated
 _TRIES = 2
@@ -34,20 +34,20 @@ async def ask(server: Server, name: Name, kind: RdataType, role: Role) -> Answer
             return _read(answer, name, kind, role)
         except dns.exception.Timeout:
             continue
-        except TooMuch:
-            return Failed("answers with more than 64 records or 4 KiB")
+        except AnswerTooLarge:
+            return FailedQuery("answers with more than 64 records or 4 KiB")
         except (dns.exception.DNSException, OSError, EOFError):
-            return Failed("cannot be queried")
-    return Failed("does not answer")
+            return FailedQuery("cannot be queried")
+    return FailedQuery("does not answer")
 
 
 def _read(answer: dns.message.Message, name: Name, kind: RdataType, role: Role) -> Answer:
     if answer.rcode() not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
-        return Failed(f"answers {dns.rcode.to_text(answer.rcode())}")
+        return FailedQuery(f"answers {dns.rcode.to_text(answer.rcode())}")
     if role == "authoritative" and not answer.flags & dns.flags.AA:
-        return Failed("is not authoritative for this zone")
-    found = [it for rrset in answer.answer if rrset.name == name and rrset.rdtype == kind for it in rrset]
-    return Records(frozenset(filter(None, map(_text, found))))
+        return FailedQuery("is not authoritative for this zone")
+    records = [record for rrset in answer.answer if rrset.name == name and rrset.rdtype == kind for record in rrset]
+    return Records(frozenset(filter(None, map(_text, records))))
 
 
 def _text(record: Rdata) -> str:

@@ -20,12 +20,12 @@ from dns.name import Name
 
 from chalicelib.federation import addresses
 from edge.process.settings import SettingError
-from edge.proofs.transport import Bounded
+from edge.proofs.transport import BoundedNameserver
 
 # an authoritative server of the zone, or a recursive resolver
 Role: TypeAlias = Literal["authoritative", "resolver"]
 
-_MOST_NAMES = 8  # the most NS records of a zone for which addresses are looked up
+_MAX_NAMES = 8  # the most NS records of a zone for which addresses are looked up
 _TIMEOUT = 1.5  # the most seconds until this host's resolver answers
 
 
@@ -56,7 +56,7 @@ class Source(Protocol):
         """Return the name servers to query about a domain name. Raises Unreachable."""
 
 
-class Fixed:
+class ConfiguredServers:
     """Returns the servers in DNS_SERVERS for every domain name."""
 
     def __init__(self, servers: Sequence[Server]) -> None:
@@ -72,34 +72,46 @@ class Reach(Protocol):
     def __call__(self, address: str, /) -> bool: ...
 
 
-class Own:
+class AuthoritativeServers:
     """Finds the authoritative name servers of a domain name's zone.
 
-    It uses the resolver of this host. At most `most` servers are queried, only at addresses that `may_ask` permits. If
-    there are fewer than `least` such addresses, the name counts as unreachable.
+    It uses the resolver of this host. At most `max_servers` servers are queried, only at addresses that `may_ask`
+    permits. If there are fewer than `min_servers` such addresses, the name counts as unreachable.
     """
 
     def __init__(
-        self, finder: dns.asyncresolver.Resolver, *, may_ask: Reach, port: int = 53, most: int = 4, least: int = 2
+        self,
+        finder: dns.asyncresolver.Resolver,
+        *,
+        may_ask: Reach,
+        port: int = 53,
+        max_servers: int = 4,
+        min_servers: int = 2,
     ) -> None:
-        self._finder, self._may_ask, self._port, self._most, self._least = finder, may_ask, port, most, least
+        self._finder, self._may_ask, self._port, self._max_servers, self._min_servers = (
+            finder,
+            may_ask,
+            port,
+            max_servers,
+            min_servers,
+        )
 
     async def panel(self, name: Name) -> Panel:
         try:
             zone = await dns.asyncresolver.zone_for_name(name, resolver=self._finder)
-            found = await self._finder.resolve(zone, dns.rdatatype.NS)
+            records = await self._finder.resolve(zone, dns.rdatatype.NS)
         except (dns.exception.DNSException, OSError):
             raise Unreachable(f"The name servers of {_text(name)} cannot be found.") from None
-        hosts = sorted({it.target for it in found})[:_MOST_NAMES]
+        hosts = sorted({record.target for record in records})[:_MAX_NAMES]
         addresses = await asyncio.gather(*(find_addresses(self._finder, host) for host in hosts))
-        asked = [it for it in _in_turn(addresses) if self._may_ask(it)][: self._most]
-        if len(asked) < self._least:
-            count = "only one name server" if asked else "no name server"
+        targets = [address for address in _in_turn(addresses) if self._may_ask(address)][: self._max_servers]
+        if len(targets) < self._min_servers:
+            count = "only one name server" if targets else "no name server"
             raise Unreachable(f"{_text(name)} has {count} with a public address: at least two are required.")
-        return Panel(tuple(Server(address, self._port) for address in asked))
+        return Panel(tuple(Server(address, self._port) for address in targets))
 
 
-def source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/resolv.conf")) -> Source:
+def build_source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/resolv.conf")) -> Source:
     """Return the source of name servers for this host.
 
     The source returns the resolvers in `settings`, the value of DNS_SERVERS. If `settings` is empty, it finds the
@@ -107,22 +119,22 @@ def source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/res
     there is none.
     """
     if settings:
-        return Fixed([Server(*it) for it in settings])
-    return Own(finder((), resolvers), may_ask=addresses.is_public)
+        return ConfiguredServers([Server(*setting) for setting in settings])
+    return AuthoritativeServers(build_resolver((), resolvers), may_ask=addresses.is_public)
 
 
-def every_source(settings: Sequence[tuple[str, int]]) -> Source:
+def build_complete_source(settings: Sequence[tuple[str, int]]) -> Source:
     """Return a source that finds up to eight name servers of a zone. Raises SettingError.
 
-    Unlike the servers from `source`, they can have private addresses, and a single server is enough. If `settings`
-    (DNS_SERVERS) is not empty, the source returns the resolvers in it.
+    Unlike the servers from `build_source`, they can have private addresses, and a single server is enough. If
+    `settings` (DNS_SERVERS) is not empty, the source returns the resolvers in it.
     """
     if settings:
-        return Fixed([Server(*it) for it in settings])
-    return Own(finder(()), may_ask=lambda _: True, most=_MOST_NAMES, least=1)
+        return ConfiguredServers([Server(*setting) for setting in settings])
+    return AuthoritativeServers(build_resolver(()), may_ask=lambda _: True, max_servers=_MAX_NAMES, min_servers=1)
 
 
-def finder(
+def build_resolver(
     settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/resolv.conf")
 ) -> dns.asyncresolver.Resolver:
     """Return a resolver that queries DNS_SERVERS, or, if that is not set, this host's name servers.
@@ -130,20 +142,20 @@ def finder(
     `settings` is the value of DNS_SERVERS. Raises SettingError.
     """
     if settings:
-        found = dns.asyncresolver.Resolver(configure=False)
-        found.nameservers = [Bounded(*it) for it in settings]
-        return found
+        resolver = dns.asyncresolver.Resolver(configure=False)
+        resolver.nameservers = [BoundedNameserver(*setting) for setting in settings]
+        return resolver
     try:
-        return bounded(dns.asyncresolver.Resolver(str(resolvers)))
+        return limit_answers(dns.asyncresolver.Resolver(str(resolvers)))
     except dns.resolver.NoResolverConfiguration:
         raise SettingError(
             f"This host has no DNS resolver to find name servers with. Add one to {resolvers}, or set DNS_SERVERS."
         ) from None
 
 
-def bounded(finder: dns.asyncresolver.Resolver) -> dns.asyncresolver.Resolver:
+def limit_answers(finder: dns.asyncresolver.Resolver) -> dns.asyncresolver.Resolver:
     """Make a resolver reject answers above 4 KiB or 64 records."""
-    finder.nameservers = [Bounded(str(it), finder.port) for it in finder.nameservers]
+    finder.nameservers = [BoundedNameserver(str(nameserver), finder.port) for nameserver in finder.nameservers]
     return finder
 
 
@@ -155,7 +167,7 @@ async def find_addresses(finder: dns.asyncresolver.Resolver, host: Name) -> list
 
 async def _resolve(finder: dns.asyncresolver.Resolver, host: Name, kind: str) -> list[str]:
     try:
-        return [it.address for it in await finder.resolve(host, kind, lifetime=_TIMEOUT)]
+        return [record.address for record in await finder.resolve(host, kind, lifetime=_TIMEOUT)]
     except (dns.exception.DNSException, OSError):
         return []
 
@@ -165,7 +177,7 @@ def _in_turn(lists: Iterable[Sequence[str]]) -> list[str]:
 
     The result has the first item of each list, then the second item of each list, and so on.
     """
-    return list(dict.fromkeys(it for turn in zip_longest(*lists) for it in turn if it))
+    return list(dict.fromkeys(address for turn in zip_longest(*lists) for address in turn if address))
 
 
 def _text(name: Name) -> str:

@@ -13,11 +13,11 @@ import dns.message
 from dns.message import Message, QueryMessage
 from dns.nameserver import Do53Nameserver
 
-_MOST_BYTES, _MOST_RECORDS = 4096, 64
+_MAX_BYTES, _MAX_RECORDS = 4096, 64
 _HEADER = struct.Struct("!6H")
 
 
-class TooMuch(dns.exception.FormError):
+class AnswerTooLarge(dns.exception.FormError):
     """An answer has more than 4 KiB or 64 records, which no useful answer has."""
 
 
@@ -37,7 +37,7 @@ async def exchange(question: Message, address: str, port: int, within: float) ->
     return answer
 
 
-class Bounded(Do53Nameserver):
+class BoundedNameserver(Do53Nameserver):
     """A name server of a dnspython resolver. It rejects large answers before they are parsed."""
 
     async def async_query(
@@ -88,8 +88,8 @@ async def _over_tcp(question: Message, address: str, port: int) -> Message:
         wire = question.to_wire()
         writer.write(len(wire).to_bytes(2, "big") + wire)
         length = int.from_bytes(await reader.readexactly(2), "big")
-        if length > _MOST_BYTES:
-            raise TooMuch
+        if length > _MAX_BYTES:
+            raise AnswerTooLarge
         if answer := _parsed(await reader.readexactly(length), question):
             return answer
         raise dns.exception.FormError
@@ -104,8 +104,8 @@ def _parsed(wire: bytes, question: Message) -> Message | None:
     id, _, _, *counts = _HEADER.unpack_from(wire)
     if id != question.id:
         return None
-    if len(wire) > _MOST_BYTES or sum(counts) > _MOST_RECORDS:
-        raise TooMuch
+    if len(wire) > _MAX_BYTES or sum(counts) > _MAX_RECORDS:
+        raise AnswerTooLarge
     try:
         answer = dns.message.from_wire(wire, ignore_trailing=True)
     except dns.exception.DNSException:

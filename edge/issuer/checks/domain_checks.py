@@ -32,7 +32,7 @@ _PAUSE = 0.5  # seconds between two requests for a token
 class Lookups(Protocol):
     """The DNS lookups that the preflight needs."""
 
-    async def look_for_alias(self, name: str, target: str) -> CheckResult:
+    async def check_alias(self, name: str, target: str) -> CheckResult:
         """Return whether a name is an alias of a target."""
 
     async def find_caa(self, domain: str) -> frozenset[str] | None:
@@ -82,7 +82,7 @@ class DomainChecks:
 
     async def _find_alias(self, domain: str, target: str) -> Finding:
         name = f"_acme-challenge.{domain.removeprefix(WILDCARD)}"
-        return (await self.dns.look_for_alias(name, target)).kind
+        return (await self.dns.check_alias(name, target)).kind
 
     def _find_caa(self, domain: str) -> list[CaaRecord]:
         """Return the CAA records of a domain. Return no records if they are unknown, because then the CA decides."""

@@ -33,7 +33,9 @@ _COUNTS = r"/stats/prometheus?filter=^listener\.(https?|port)\.downstream_cx_act
 async def run(settings: Settings, draining: asyncio.Event) -> None:
     """Run Envoy until it has drained, or until cancelled. Raises SettingError if it cannot start, or ends."""
     timeout = _read_timeout(settings.own_file(BOOTSTRAP))
-    arguments = [settings.own_file(BOOTSTRAP).name if it == BOOTSTRAP else it for it in ENVOY_ARGUMENTS]
+    arguments = [
+        settings.own_file(BOOTSTRAP).name if argument == BOOTSTRAP else argument for argument in ENVOY_ARGUMENTS
+    ]
     program = Program("Envoy", [_find(settings), *arguments], folder=settings.directory, environment={})
     process = await children.spawn(program)
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, process.send_signal, signal.SIGUSR1)

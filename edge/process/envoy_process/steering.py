@@ -32,11 +32,11 @@ def steer_away(pid: int) -> None:
     A port on which only the child listens is left unchanged. The other processes must have begun to listen later than
     the child, because the kernel numbers the sockets of a port in the order in which they began to listen.
     """
-    own = _list_sockets(pid)
+    descriptors = _list_sockets(pid)
     process = os.pidfd_open(pid)
     try:
         for inodes in _listening():
-            numbers = [own[it] for it in inodes if it in own]
+            numbers = [descriptors[inode] for inode in inodes if inode in descriptors]
             if numbers and len(numbers) < len(inodes):
                 _steer(process, numbers[0], len(numbers), len(inodes) - len(numbers))
     finally:
@@ -45,15 +45,15 @@ def steer_away(pid: int) -> None:
 
 def _list_sockets(pid: int) -> dict[str, int]:
     """Return the file descriptors of a process's sockets, by inode."""
-    found = {}
+    descriptors = {}
     for file in Path(f"/proc/{pid}/fd").iterdir():
         try:
             target = _SOCKET.fullmatch(os.readlink(file))
         except FileNotFoundError:  # the process has closed the descriptor meanwhile
             continue
         if target:
-            found[target[1]] = int(file.name)
-    return found
+            descriptors[target[1]] = int(file.name)
+    return descriptors
 
 
 def _listening() -> Iterator[list[str]]:
@@ -72,15 +72,17 @@ def _listening() -> Iterator[list[str]]:
         yield from by_address.values()
 
 
-def _steer(process: int, number: int, own: int, others: int) -> None:
+def _steer(process: int, number: int, own_count: int, other_count: int) -> None:
     """Attach a BPF program to the sockets of a port. It steers each new connection to a socket of another process.
 
-    The first `own` sockets of the port belong to `process`. The program returns the index of a random socket among the
-    `others` after them. When the process has closed its sockets, such an index can be invalid. The kernel then chooses
-    a socket without the program.
+    The first `own_count` sockets of the port belong to `process`. The program returns the index of a random socket
+    among the `other_count` sockets after them. When the process has closed its sockets, such an index can be invalid.
+    The kernel then chooses a socket without the program.
     """
-    code = ((_LOAD, _RANDOM), (_MODULO, others), (_ADD, own), (_RETURN, 0))
-    instructions = ctypes.create_string_buffer(b"".join(_INSTRUCTION.pack(it, 0, 0, value) for it, value in code))
+    code = ((_LOAD, _RANDOM), (_MODULO, other_count), (_ADD, own_count), (_RETURN, 0))
+    instructions = ctypes.create_string_buffer(
+        b"".join(_INSTRUCTION.pack(opcode, 0, 0, value) for opcode, value in code)
+    )
     program = _Program(len(code), ctypes.addressof(instructions))
     library = ctypes.CDLL(None, use_errno=True)
     copy = library.syscall(_SYS_PIDFD_GETFD, process, number, 0)

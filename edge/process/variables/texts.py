@@ -67,8 +67,8 @@ def server(name: str, text: str) -> tuple[str, int]:
 def peer(name: str, text: str) -> tuple[str, int]:
     """Parse host:port. The host is a name or an IP address, with brackets around an IPv6 address."""
     host, _, number = text.rpartition(":")
-    if found := _address(host) or (host if _HOST.fullmatch(host) else ""):
-        return found, port(name, number)
+    if address := _address(host) or (host if _HOST.fullmatch(host) else ""):
+        return address, port(name, number)
     raise InvalidText(f"{name} names {text}, which is not a host with a port: write it like 10.0.0.5:4440.")
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from edge.proofs.agreement import Answer, Failed, Records, agreed, disagreement
+from edge.proofs.agreement import Answer, FailedQuery, Records, describe_disagreement, find_agreement
 
 YES, NO, MORE = Records(frozenset("v")), Records(frozenset()), Records(frozenset("vw"))
-TIMEOUT, FAILURE = Failed("does not answer"), Failed("answers SERVFAIL")
+TIMEOUT, FAILURE = FailedQuery("does not answer"), FailedQuery("answers SERVFAIL")
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ TIMEOUT, FAILURE = Failed("does not answer"), Failed("answers SERVFAIL")
 def test_a_majority_of_those_that_answer_and_a_quorum_agree(
     answers: list[Answer], asked: int, quorum: int, outcome: bool | None
 ) -> None:
-    agreed_records = agreed(answers, lambda records: "v" in records.values, asked=asked, quorum=quorum)
+    agreed_records = find_agreement(answers, lambda records: "v" in records.values, server_count=asked, quorum=quorum)
     assert (agreed_records and "v" in agreed_records.values) == outcome
 
 
@@ -63,4 +63,4 @@ def test_a_majority_of_those_that_answer_and_a_quorum_agree(
     ],
 )
 def test_what_is_said_where_nothing_follows(answers: list[Answer], sentence: str) -> None:
-    assert disagreement(answers, "d.example") == sentence
+    assert describe_disagreement(answers, "d.example") == sentence

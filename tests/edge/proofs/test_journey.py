@@ -39,8 +39,8 @@ class World:
         self.now = until
 
     async def _check(self) -> None:
-        source = servers.source([("127.0.0.1", self.first.port), ("127.0.0.2", self.second.port)])
-        checks = ProofChecks(self.store, Resolver(source).look, now=lambda: self.now)
+        source = servers.build_source([("127.0.0.1", self.first.port), ("127.0.0.2", self.second.port)])
+        checks = ProofChecks(self.store, Resolver(source).check_proof, now=lambda: self.now)
         await checks.start()
         while checks.count:
             await asyncio.sleep(0.002)

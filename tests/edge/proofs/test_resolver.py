@@ -16,7 +16,7 @@ from chalicelib.model.names.proofs import CheckResult
 from edge.process.settings import SettingError
 from edge.proofs import servers
 from edge.proofs.resolver import Resolver
-from edge.proofs.servers import Fixed, Own, Panel, Server
+from edge.proofs.servers import AuthoritativeServers, ConfiguredServers, Panel, Server
 from tests.conftest import least
 from tests.live.edge.nameservers import NameServer, serving
 
@@ -61,7 +61,7 @@ class Internet:
             self.servers[index].records[name, kind] = list(values)
 
     def look(self, domain: str = "shop.example") -> CheckResult:
-        return asyncio.run(self._resolver().look(domain, PROOF))
+        return asyncio.run(self._resolver().check_proof(domain, PROOF))
 
     def find_caa(self, domain: str) -> frozenset[str] | None:
         return asyncio.run(self._resolver().find_caa(domain))
@@ -73,7 +73,9 @@ class Internet:
         finder = dns.asyncresolver.Resolver(configure=False)
         finder.nameservers, finder.port = ["127.0.0.1"], self.finder.port
         permitted = {server.address for server in self.servers}
-        zone_servers = Own(servers.bounded(finder), may_ask=permitted.__contains__, port=self.finder.port)
+        zone_servers = AuthoritativeServers(
+            servers.limit_answers(finder), may_ask=permitted.__contains__, port=self.finder.port
+        )
         return Resolver(zone_servers)
 
 
@@ -329,20 +331,20 @@ def test_servers_that_are_set_are_asked_alone_whatever_their_addresses() -> None
     first, second = NameServer("127.0.0.1"), NameServer("127.0.0.2", is_authoritative=False)
     first.records[TXT, "TXT"] = [VALUE]
     with serving(first, second) as port:
-        both = Resolver(Fixed([Server("127.0.0.1", port), Server("127.0.0.2", port)]))
-        assert asyncio.run(both.look("shop.example", PROOF)).kind == "unknown"
+        both = Resolver(ConfiguredServers([Server("127.0.0.1", port), Server("127.0.0.2", port)]))
+        assert asyncio.run(both.check_proof("shop.example", PROOF)).kind == "unknown"
         second.is_silent = True
-        assert asyncio.run(both.look("shop.example", PROOF)).kind == "unknown"
+        assert asyncio.run(both.check_proof("shop.example", PROOF)).kind == "unknown"
         second.is_silent = False
         second.records[TXT, "TXT"] = [VALUE]
-        assert asyncio.run(both.look("shop.example", PROOF)) == PRESENT
-        resolver = Resolver(Fixed([Server("127.0.0.1", port)]))
-        assert asyncio.run(resolver.look("shop.example", PROOF)) == PRESENT
+        assert asyncio.run(both.check_proof("shop.example", PROOF)) == PRESENT
+        resolver = Resolver(ConfiguredServers([Server("127.0.0.1", port)]))
+        assert asyncio.run(resolver.check_proof("shop.example", PROOF)) == PRESENT
 
 
 def test_an_edge_needs_name_servers_or_a_resolver_that_finds_them(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=r"^This host has no DNS resolver .* or set DNS_SERVERS\.$"):
-        servers.source((), resolvers=tmp_path / "none.conf")
-    assert asyncio.run(servers.source([("127.0.0.1", 53)]).panel(dns.name.from_text("a.example."))) == Panel(
+        servers.build_source((), resolvers=tmp_path / "none.conf")
+    assert asyncio.run(servers.build_source([("127.0.0.1", 53)]).panel(dns.name.from_text("a.example."))) == Panel(
         (Server("127.0.0.1", 53),), quorum=1, role="resolver"
     )

@@ -14,7 +14,7 @@ import pytest
 from dns.message import Message
 
 from edge.proofs import transport
-from edge.proofs.transport import TooMuch
+from edge.proofs.transport import AnswerTooLarge
 
 QUESTION = dns.message.make_query("shop.example", "TXT")
 
@@ -154,7 +154,7 @@ def test_an_answer_comes_over_tcp_in_any_pieces() -> None:
         (lambda question: [frame(right(question))[:-1]], EOFError),
         (lambda question: [frame(of_another_id(question))], dns.exception.FormError),
         (lambda question: [frame(b"")], dns.exception.FormError),
-        (lambda _: [b"\x10\x01"], TooMuch),
+        (lambda _: [b"\x10\x01"], AnswerTooLarge),
     ],
 )
 def test_what_is_no_answer_over_tcp_is_an_error(

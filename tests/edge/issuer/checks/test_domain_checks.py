@@ -35,7 +35,7 @@ class Lookups:
     caa: frozenset[str] | None = frozenset()
     addresses: tuple[str, ...] = ("127.0.0.1",)
 
-    async def look_for_alias(self, name: str, target: str) -> CheckResult:
+    async def check_alias(self, name: str, target: str) -> CheckResult:
         return CheckResult("present" if self.aliases.get(name) == target else "absent")
 
     async def find_caa(self, domain: str) -> frozenset[str] | None:

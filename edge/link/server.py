@@ -34,7 +34,7 @@ class Acceptor(Protocol):
         """Return the protocol for a new connection. `visitor` is its PROXY protocol header, or None."""
 
 
-class Accepted(Protocol):
+class ConnectionSet(Protocol):
     """A collection to which accepted connections are added."""
 
     def add(self, transport: asyncio.Transport, /) -> None:
@@ -53,7 +53,7 @@ async def serve(
     find: Find,
     *,
     period: float = PERIOD,
-    accepted: Accepted | None = None,
+    connections: ConnectionSet | None = None,
 ) -> asyncio.Server:
     """Accept TLS connections from Envoys to tunnels.
 
@@ -81,7 +81,7 @@ async def serve(
     loop = asyncio.get_running_loop()
     renew()
     context.sni_callback = check_name
-    pending = _PendingConnections(accepted)
+    pending = _PendingConnections(connections)
     return await loop.create_server(lambda: _RemotePending(context, requested, pending), host, port, backlog=1024)
 
 
@@ -113,12 +113,12 @@ async def serve_locally(path: Path, accept: Callable[[asyncio.Transport], Find])
 class _PendingConnections(set["_Pending"]):
     """Connections for which no tunnel is known yet.
 
-    The transport of each connection is also added to `accepted`, and remains there when the tunnel is known.
+    The transport of each connection is also added to `connections`, and remains there when the tunnel is known.
     """
 
-    def __init__(self, accepted: Accepted | None) -> None:
+    def __init__(self, connections: ConnectionSet | None) -> None:
         super().__init__()
-        self.accepted = accepted
+        self.connections = connections
 
 
 class _Pending(asyncio.Protocol):
@@ -135,8 +135,8 @@ class _Pending(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._timeout = asyncio.get_running_loop().call_later(HANDSHAKE_TIMEOUT, self.drop)
         self._pending.add(self)
-        if self._pending.accepted is not None:
-            self._pending.accepted.add(self._transport)
+        if self._pending.connections is not None:
+            self._pending.connections.add(self._transport)
         if len(self._pending) > MAX_HANDSHAKES:
             random.choice(list(self._pending)).drop()
 

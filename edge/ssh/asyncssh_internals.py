@@ -133,7 +133,7 @@ class Connection(asyncssh.SSHServerConnection):
     def _send_kexinit(self) -> None:
         """Offer OpenSSH only ciphers with an integrated MAC. The cipher that OpenSSH prefers is a third slower."""
         if b"OpenSSH" in self._client_version:
-            self._enc_algs = [it for it in self._enc_algs if not encryption_needs_mac(it)]
+            self._enc_algs = [algorithm for algorithm in self._enc_algs if not encryption_needs_mac(algorithm)]
         super()._send_kexinit()
 
     def process_packet(self, pkttype: int, pktid: int, packet: SSHPacket) -> bool | Awaitable[None]:
@@ -161,8 +161,8 @@ class Connection(asyncssh.SSHServerConnection):
         end = 4 + self._pktlen + self._recv_macsize - self._recv_blocksize
         if not isinstance(self._recv_encryption, Gcm) or len(self._inpbuf) < end:
             return super()._recv_packet()
-        sent = cast(Unread, self._inpbuf).join_head(self._packet, end)
-        parsed = parse_channel_data(self._recv_encryption.open(sent))
+        packet = cast(Unread, self._inpbuf).join_head(self._packet, end)
+        parsed = parse_channel_data(self._recv_encryption.open(packet))
         channel = self._channels.get(parsed[0]) if parsed and self._auth_complete else None
         if not (parsed and channel) or channel._recv_state != "open" or len(parsed[1]) > channel._recv_window:
             return super()._recv_packet()
@@ -199,7 +199,7 @@ class Connection(asyncssh.SSHServerConnection):
     async def confirm(self) -> None:
         """Send the client a request. Wait for its answer, and until all earlier requests of the client are handled."""
         await self._make_global_request(b"keepalive@openssh.com")
-        while any(it._request_queue for it in self._channels.values()):
+        while any(channel._request_queue for channel in self._channels.values()):
             await asyncio.sleep(_POLL)
 
     async def validate_public_key(self, username: str, key_data: bytes, msg: bytes, signature: bytes) -> bool:
@@ -229,7 +229,7 @@ class ReadWindow:
     def __init__(self, channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
         self._channel = channel
         # bytes that the client may send, plus received bytes that are not delivered to the session yet
-        self._left = channel._recv_window
+        self._room = channel._recv_window
         channel._deliver_data = self._deliver  # type: ignore[method-assign]
 
     def resize(self, size: int) -> None:
@@ -245,12 +245,12 @@ class ReadWindow:
 
     def _deliver(self, data: bytes, datatype: Any) -> None:
         channel = self._channel
-        self._left -= len(data)
-        if self._left < channel._init_recv_window / 2:
-            more = channel._init_recv_window - self._left
+        self._room -= len(data)
+        if self._room < channel._init_recv_window / 2:
+            more = channel._init_recv_window - self._room
             channel.send_packet(MSG_CHANNEL_WINDOW_ADJUST, UInt32(more))
             channel._recv_window += more
-            self._left += more
+            self._room += more
         if channel._session is not None:
             channel._session.data_received(data, datatype)
 
@@ -266,10 +266,10 @@ class Gcm:
         self._key = AESGCM(self._cipher._key)
         self._packet: bytes | None = None
 
-    def open(self, sent: bytes | memoryview) -> bytes | None:
+    def open(self, packet: bytes | memoryview) -> bytes | None:
         """Decrypt a packet. Return None if its authentication tag is wrong."""
         try:
-            self._packet = self._key.decrypt(self._cipher._iv, sent[_LENGTH_SIZE:], sent[:_LENGTH_SIZE])
+            self._packet = self._key.decrypt(self._cipher._iv, packet[_LENGTH_SIZE:], packet[:_LENGTH_SIZE])
         except InvalidTag:
             self._packet = None
         self._cipher._update_iv()

@@ -21,7 +21,7 @@ class ChannelQuota:
         self._by_account: Counter[str] = Counter()
         # by account: the number of evicted channels that the SSH client has not closed
         self._closing: Counter[str] = Counter()
-        self.refused = self.evicted = 0
+        self.refusals = self.evictions = 0
 
     def take(self, tunnel: OnlineTunnel) -> None:
         """Count a new channel of a tunnel and of its account."""
@@ -51,19 +51,21 @@ class ChannelQuota:
         if tunnel.open_channels >= limits.max_channels_per_tunnel:
             return self._evict(tunnel.connections, account, visitor)
         if self._by_account[account] >= limits.max_channels_per_account:
-            of_account = [it for it in self._online.values() if it.record.account == account]
-            return self._evict([it for each in of_account for it in each.connections], account, visitor)
+            of_account = [tunnel for tunnel in self._online.values() if tunnel.record.account == account]
+            return self._evict(
+                [connection for tunnel in of_account for connection in tunnel.connections], account, visitor
+            )
         return True
 
     def _evict(self, connections: Iterable[TunnelConnection], account: str, newcomer: str) -> bool:
-        candidates = [it for it in connections if it.has_channel]
-        visitor = choose_eviction(Counter(it.visitor for it in candidates), newcomer)
+        candidates = [connection for connection in connections if connection.has_channel]
+        visitor = choose_eviction(Counter(connection.visitor for connection in candidates), newcomer)
         if visitor is None or self._closing[account] >= self._limits.max_channels_per_account:
-            self.refused += 1
+            self.refusals += 1
             return False
-        self.evicted += 1
+        self.evictions += 1
         self._closing[account] += 1
-        random.choice([it for it in candidates if it.visitor == visitor]).evict()
+        random.choice([connection for connection in candidates if connection.visitor == visitor]).evict()
         return True
 
 

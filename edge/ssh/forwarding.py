@@ -174,15 +174,15 @@ def explain_error(error: Exception, name: str, limits: Limits) -> TunnelRefused:
         case NameTaken():
             return TunnelRefused(f"{name} is in use already: choose another {kind}.", "name_taken")
         case NameOfEdge():
-            how = f"choose another {kind}, or remove it from the edge"
-            return TunnelRefused(f"An edge of your account listens on {name}: {how}.", "name_of_edge")
+            advice = f"choose another {kind}, or remove it from the edge"
+            return TunnelRefused(f"An edge of your account listens on {name}: {advice}.", "name_of_edge")
         case NameNotReserved():
-            it = "one" if kind == "port" else "it"  # the API chooses the port that an account reserves
-            why = f"{name} is not reserved: reserve {it} first"
+            pronoun = "one" if kind == "port" else "it"  # the API chooses the port that an account reserves
+            why = f"{name} is not reserved: reserve {pronoun} first"
             return TunnelRefused(f"Your account can use only reserved {kind}s, and {why}.", "name_not_reserved")
         case NameNotProved():
-            how = "reserve it and set its TXT record first"
-            return TunnelRefused(f"Your account has not proved that it owns {name}: {how}.", "name_not_proved")
+            advice = "reserve it and set its TXT record first"
+            return TunnelRefused(f"Your account has not proved that it owns {name}: {advice}.", "name_not_proved")
         case NameUnreadable():
             return TunnelRefused(f"The reservation of {name} is malformed: contact the operator.", "name_unreadable")
         case PolicyUnknown():
@@ -216,19 +216,19 @@ def describe_port(url: str, refusal: str) -> str:
 
 def advise_reservation(name: str) -> str:
     """Return the sentence that explains how to reserve a name or address."""
-    how = "To reserve a permanent address: POST /reserved_addrs {}"
+    advice = "To reserve a permanent address: POST /reserved_addrs {}"
     if ":" not in name:
-        how = f'To reserve it: POST /reserved_domains {{"domain": "{name}"}}'
-    return f"{name} is not reserved: others can use it when this client disconnects. {how}"
+        advice = f'To reserve it: POST /reserved_domains {{"domain": "{name}"}}'
+    return f"{name} is not reserved: others can use it when this client disconnects. {advice}"
 
 
 def _parse_port(host: str, port: int, settings: Settings) -> PortTunnel:
-    ports, others = settings.tcp_ports, "80 (https) or 443 (TLS passthrough)"
+    ports, alternatives = settings.tcp_ports, "80 (https) or 443 (TLS passthrough)"
     if not ports:
-        raise TunnelRefused(f"TCP ports are not served here: request port {others}.")
+        raise TunnelRefused(f"TCP ports are not served here: request port {alternatives}.")
     if port and port not in ports:
-        served = f"{ports[0]} to {ports[-1]}"
-        raise TunnelRefused(f"Port {port} is not served here: request a port from {served}, 0, or {others}.")
+        port_range = f"{ports[0]} to {ports[-1]}"
+        raise TunnelRefused(f"Port {port} is not served here: request a port from {port_range}, 0, or {alternatives}.")
     if host not in _ANY and host.lower().removesuffix(".") != settings.tunnel_domain:
         raise TunnelRefused(f"A TCP port belongs to the whole domain and has no name: write -R {port}:….")
     return PortTunnel(port)

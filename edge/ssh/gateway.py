@@ -126,8 +126,8 @@ class SshGateway:
 
     async def announce_drain(self, port: int) -> None:
         """Store that the gateway drains, and that Envoy must connect to a new port. Retry until that is stored."""
-        here = replace(self._describe(port), draining=True)
-        await tasks.retry(functools.partial(threads.call, self.store.change_gateway, here), Unavailable)
+        gateway = replace(self._describe(port), draining=True)
+        await tasks.retry(functools.partial(threads.call, self.store.change_gateway, gateway), Unavailable)
 
     def _work(self) -> Iterator[Coroutine[Any, Any, None]]:
         """Yield the coroutines to run while the gateway has its lease.
@@ -147,9 +147,9 @@ class SshGateway:
         settings = self.settings
         process = metrics.ProcessMetrics("gateway", self._gauges, self._counts, log.GATEWAY_EVENTS)
         sockets = settings.gateway_sockets
-        own = metrics.serve_at_socket(sockets[settings.instance], process, [self._find_unready])
+        server = metrics.serve_at_socket(sockets[settings.instance], process, [self._find_unready])
         async with contextlib.AsyncExitStack() as stack:
-            await stack.enter_async_context(own)
+            await stack.enter_async_context(server)
             if settings.metrics_port and settings.metrics_by == "gateway":
                 processes = {"gateway": metrics.read_instances(sockets)}
                 checks = [functools.partial(metrics.find_unready, "gateway", sockets)]
@@ -230,7 +230,7 @@ class SshGateway:
         """
         await self.tunnels.ban(await threads.call(self.store.list_banned_patterns))
         self._blocked = Networks(await threads.call(self.store.list_blocked_networks))
-        for session in [it for it in self.sessions if self._blocked.contain(it.address)]:
+        for session in [session for session in self.sessions if self._blocked.contain(session.address)]:
             session.block()
         self.tunnels.abort_blocked(self._blocked)  # Envoy checks visitors' networks only when a connection begins
 

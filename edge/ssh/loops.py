@@ -14,10 +14,10 @@ class _Selector(selectors.DefaultSelector):
         self.check: Callable[[], None] | None = None
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        found = super().select(timeout)
+        events = super().select(timeout)
         if self.check:
             self.check()
-        return found
+        return events
 
 
 class CheckingLoop(asyncio.SelectorEventLoop):

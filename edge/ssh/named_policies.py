@@ -90,7 +90,7 @@ class NamedPolicies:
 
 def parse_policies(text: str) -> tuple[str, ...]:
     """Return the ids in a comma-separated list of IP policies. Raises TunnelRefused."""
-    ids = [it.strip() for it in text.split(",")]
+    ids = [id.strip() for id in text.split(",")]
     if not all(map(kinds.IP_POLICIES.has, ids)):
         raise TunnelRefused(f"{NAMED_POLICIES} must be ids of IP policies: ipp_…, with commas between several.")
     if len({*ids}) > MAX_NAMED:

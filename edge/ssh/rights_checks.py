@@ -58,8 +58,8 @@ class RightsChecks:
         if the store did not answer when a tunnel was opened or closed.
         """
         online = self._tunnels.online
-        listed = {it.id: it for it in await threads.call(self._store.list_tunnels, gateway)}
-        for tunnel in [it for it in online if it.id not in listed]:
+        listed = {record.id: record for record in await threads.call(self._store.list_tunnels, gateway)}
+        for tunnel in [tunnel for tunnel in online if tunnel.id not in listed]:
             await self._tunnels.close(tunnel, _MISSING)
         for record in listed.values():
             age = time.time() - ids.created_at(record.id).timestamp()
@@ -73,7 +73,7 @@ class RightsChecks:
         """
         now, by_account = time.monotonic(), _group(self._tunnels.online)
         # the first check of each account has a random time, so that not all accounts are checked at once
-        first = {it: now + random.uniform(0, self._limits.rights_sweep) for it in by_account}
+        first = {account: now + random.uniform(0, self._limits.rights_sweep) for account in by_account}
         self._due_at = {account: self._due_at.get(account, at) for account, at in first.items()}
         for account in [account for account, at in self._due_at.items() if at <= now]:
             self._due_at[account] = now + self._limits.rights_sweep
@@ -90,7 +90,9 @@ class RightsChecks:
         start = time.monotonic()
         changes = await threads.call(follower.read, time.time())
         keys = {key for change in changes for key in change.item_keys}
-        self._mark_unchecked(it for it in self._tunnels.online if any(concerns(key, it.record) for key in keys))
+        self._mark_unchecked(
+            tunnel for tunnel in self._tunnels.online if any(concerns(key, tunnel.record) for key in keys)
+        )
         self._changed |= {key.id for key in keys}
         self._lease.on_log_read(start)
         await self._check_concerned()
@@ -103,7 +105,7 @@ class RightsChecks:
         If the check of one account fails, the other accounts are still checked. Then close the tunnels that have been
         unchecked for the duration of a lease, and raise Unavailable.
         """
-        failure, unchecked = None, [it for it in self._tunnels.online if it.id in self._unchecked]
+        failure, unchecked = None, [tunnel for tunnel in self._tunnels.online if tunnel.id in self._unchecked]
         for tunnels in _group(unchecked).values():
             try:
                 await self._check(tunnels)
@@ -111,11 +113,13 @@ class RightsChecks:
             except Unavailable as unavailable:
                 failure = unavailable
             else:
-                self._unchecked = {id: at for id, at in self._unchecked.items() if id not in {it.id for it in tunnels}}
+                self._unchecked = {
+                    id: at for id, at in self._unchecked.items() if id not in {tunnel.id for tunnel in tunnels}
+                }
         if failure is None:
             self._unchecked.clear()
             return
-        for tunnel in [it for it in unchecked if self._is_overdue(it.id)]:
+        for tunnel in [tunnel for tunnel in unchecked if self._is_overdue(tunnel.id)]:
             await self._tunnels.close(tunnel, _UNREADABLE)
         raise failure
 
@@ -129,17 +133,17 @@ class RightsChecks:
     async def _check(self, tunnels: Sequence[OnlineTunnel]) -> None:
         """Close the tunnels to which their clients have lost the right."""
         for start in range(0, len(tunnels), _BATCH):
-            some = tunnels[start : start + _BATCH]
-            rights = [(it.record, it.opening) for it in some]
-            lost = await self._thread.call(self._store.find_unpermitted, rights)
-            for tunnel in [it for it in some if it.id in lost]:
+            batch = tunnels[start : start + _BATCH]
+            rights = [(tunnel.record, tunnel.opening) for tunnel in batch]
+            unpermitted = await self._thread.call(self._store.find_unpermitted, rights)
+            for tunnel in [tunnel for tunnel in batch if tunnel.id in unpermitted]:
                 await self._tunnels.close(tunnel, _REVOKED)
 
     async def _close_missing(self, tunnels: Sequence[OnlineTunnel]) -> None:
         """Close the tunnels without a record in the store. For example, another connection has taken the name."""
-        records = [it.record for it in tunnels]
+        records = [tunnel.record for tunnel in tunnels]
         missing = await self._thread.call(self._store.find_missing, records)
-        for tunnel in [it for it in tunnels if it.id in missing]:
+        for tunnel in [tunnel for tunnel in tunnels if tunnel.id in missing]:
             await self._tunnels.close(tunnel, _MISSING)
 
     async def _read_refusals(self, tunnels: Iterable[OnlineTunnel]) -> None:
@@ -147,7 +151,7 @@ class RightsChecks:
 
         If that has changed for a tunnel, show the change to the tunnel's client.
         """
-        for tunnel in [it for it in tunnels if it.record.proto == "tcp"]:
+        for tunnel in [tunnel for tunnel in tunnels if tunnel.record.proto == "tcp"]:
             reason = await threads.call(self._store.read_refusal, tunnel.record)
             if reason != tunnel.refusal and self._tunnels.find(tunnel.id):
                 tunnel.refusal = reason
@@ -156,7 +160,7 @@ class RightsChecks:
 
 def _group(tunnels: Iterable[OnlineTunnel]) -> dict[str, list[OnlineTunnel]]:
     """Return the tunnels of each account, by the id of the account."""
-    found = defaultdict[str, list[OnlineTunnel]](list)
+    by_account = defaultdict[str, list[OnlineTunnel]](list)
     for tunnel in tunnels:
-        found[tunnel.record.account].append(tunnel)
-    return found
+        by_account[tunnel.record.account].append(tunnel)
+    return by_account

@@ -66,9 +66,9 @@ class SessionTunnels:
         self._requests += 1
         try:
             tunnel = await self._open(host, port)
-        except TunnelRefused as refused:
-            self.refuse(refused)
-            asyncio.get_running_loop().call_later(_REFUSAL_DELAY, self._disconnect_refused, str(refused))
+        except TunnelRefused as refusal:
+            self.refuse(refusal)
+            asyncio.get_running_loop().call_later(_REFUSAL_DELAY, self._disconnect_refused, str(refusal))
             return False
         except ClientGone:
             return False
@@ -92,9 +92,9 @@ class SessionTunnels:
         self._is_draining = True
         self.terminals.show(Notice(forwarding.RESTART_SOON))
 
-    def refuse(self, refused: TunnelRefused) -> None:
+    def refuse(self, refusal: TunnelRefused) -> None:
         """Show the client that a requested tunnel is refused, and why."""
-        self.terminals.show(Refused(str(refused), refused.code, refused.is_final))
+        self.terminals.show(Refused(str(refusal), refusal.code, refusal.is_final))
 
     def require_tunnel(self) -> None:
         """Disconnect the client if it has no tunnel after a timeout.
@@ -173,8 +173,8 @@ class SessionTunnels:
     def _check(self, host: str, port: int) -> None:
         if self._is_draining:
             raise TunnelRefused(forwarding.RESTART, "unavailable")
-        if len(self._tunnels) + self._requests > (most := self._limits.max_tunnels_per_connection):
-            sentence = f"One connection has at most {most} tunnels: open another connection."
+        if len(self._tunnels) + self._requests > (limit := self._limits.max_tunnels_per_connection):
+            sentence = f"One connection has at most {limit} tunnels: open another connection."
             raise TunnelRefused(sentence, "too_many_tunnels")
         if (host, port) in [tunnel.requested_address for tunnel in self._tunnels]:
             raise TunnelRefused("This connection has a tunnel for the same -R already: request another name or port.")

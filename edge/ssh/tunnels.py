@@ -77,19 +77,19 @@ class Tunnels:
             "tunnel_limit": self._limits.max_tunnels_per_gateway,
             "lease_limit_seconds": self._limits.lease,
             "channels": sum(tunnel.open_channels for tunnel in self._online.values()),
-            "buffer_bytes": self.buffers.taken,
+            "buffer_bytes": self.buffers.usage,
             "buffer_limit_bytes": self.buffers.total,
         }
 
     def counts(self) -> Mapping[str, float]:
         """Return the totals of the counters for tunnels since the start, by metric name."""
-        used = [self._closed_usage, *(tunnel.meter.usage() for tunnel in self._online.values())]
+        usages = [self._closed_usage, *(tunnel.meter.usage() for tunnel in self._online.values())]
         return {
-            "requests": sum(it.requests for it in used),
-            "received_bytes": sum(it.bytes_in for it in used),
-            "sent_bytes": sum(it.bytes_out for it in used),
-            "channels_refused": self.channels.refused,
-            "channels_given_way": self.channels.evicted,
+            "requests": sum(usage.requests for usage in usages),
+            "received_bytes": sum(usage.bytes_in for usage in usages),
+            "sent_bytes": sum(usage.bytes_out for usage in usages),
+            "channels_refused": self.channels.refusals,
+            "channels_given_way": self.channels.evictions,
             "bodies_too_slow": self.bodies_too_slow,
         }
 
@@ -112,8 +112,8 @@ class Tunnels:
         if patterns == self._banned:
             return
         self._banned = patterns
-        matching = [it for it in self._online.values() if self._is_banned(it.record.name)]
-        await asyncio.gather(*(self.close(it, _BANNED) for it in matching))
+        matching = [tunnel for tunnel in self._online.values() if self._is_banned(tunnel.record.name)]
+        await asyncio.gather(*(self.close(tunnel, _BANNED) for tunnel in matching))
 
     def _is_banned(self, name: str) -> bool:
         return bool(name) and bans.matches(name, self._banned)
@@ -196,7 +196,7 @@ class Tunnels:
     def abort_blocked(self, blocked: Networks) -> None:
         """Abort the connections of visitors from blocked networks."""
         for tunnel in self._online.values():
-            for connection in [it for it in tunnel.connections if blocked.contain(it.address)]:
+            for connection in [connection for connection in tunnel.connections if blocked.contain(connection.address)]:
                 connection.abort()
 
     async def _check_connections(self) -> None:
@@ -225,11 +225,11 @@ class Tunnels:
         return self._turns.setdefault(account, asyncio.Semaphore(_MAX_OPENINGS))
 
     def _open_in_store(self, opening: Opening) -> tuple[ServedTunnel, bool]:
-        most, account, name = self._limits.max_tunnels_per_account, opening.grant.account, opening.name
+        limit, account, name = self._limits.max_tunnels_per_account, opening.grant.account, opening.name
         is_reserved = bool(name) and self._store.is_reserved(account, name)
         if is_reserved and self._store.wants_proxy_protocol(account, name):
             opening = replace(opening, proxy_protocol=True)
-        return self._store.open(opening, most=most), is_reserved
+        return self._store.open(opening, most=limit), is_reserved
 
     def release(self, tunnel: OnlineTunnel) -> None:
         """Stop serving a tunnel because the gateway drains.

@@ -18,8 +18,8 @@ async def listen(protocol: Callable[[], asyncio.Protocol], host: str, port: int)
     Several gateways of a host can listen at the same port.
     """
     server = await asyncio.get_running_loop().create_server(protocol, host, port, backlog=_BATCH, reuse_port=True)
-    for it in server.sockets:
-        with socket.fromfd(it.fileno(), it.family, it.type) as copy:
+    for listener in server.sockets:
+        with socket.fromfd(listener.fileno(), listener.family, listener.type) as copy:
             # asyncio uses `backlog` above as its batch size, so this call sets the kernel's limit
             copy.listen(_BACKLOG)
 

@@ -56,10 +56,10 @@ class SignIns:
 
     def begin(self, connection: PendingSignIn, address: str) -> None:
         """Add a connection. If a limit is then exceeded, drop a random connection, which can be the new one."""
-        new = _Origin(address, networks.get_source(address), networks.get_network(address))
-        self._pending[connection] = new
-        of_source = [it for it, origin in self._pending.items() if origin.source == new.source]
-        of_network = [it for it, origin in self._pending.items() if origin.network == new.network]
+        newcomer = _Origin(address, networks.get_source(address), networks.get_network(address))
+        self._pending[connection] = newcomer
+        of_source = [connection for connection, origin in self._pending.items() if origin.source == newcomer.source]
+        of_network = [connection for connection, origin in self._pending.items() if origin.network == newcomer.network]
         if len(of_source) > self._limits.max_sign_ins_per_address:
             self._drop_one(of_source, "too many sign-ins from its address")
         elif len(of_network) > self._limits.max_sign_ins_per_network:

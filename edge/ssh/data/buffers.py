@@ -17,13 +17,13 @@ class Buffers:
     """
 
     def __init__(self, total: int) -> None:
-        self.total = self._left = total
-        self._taken: Counter[str] = Counter()  # by tunnel: the bytes of the budget that it uses
+        self.total = self._available = total
+        self._by_tunnel: Counter[str] = Counter()  # by tunnel: the bytes of the budget that it uses
         self.released = 0
 
     @property
-    def taken(self) -> int:
-        return self._taken.total()
+    def usage(self) -> int:
+        return self._by_tunnel.total()
 
     def open_window(self, tunnel: str) -> "Window":
         """Return the window of a new channel of a tunnel.
@@ -38,7 +38,7 @@ class Buffers:
 
         Return False if the tunnel would then have more bytes than are left in the budget.
         """
-        if self._taken[tunnel] + count > self._left - count:
+        if self._by_tunnel[tunnel] + count > self._available - count:
             return False
         self._take(tunnel, count)
         return True
@@ -46,13 +46,13 @@ class Buffers:
     def release(self, tunnel: str, count: int) -> None:
         """Give `count` bytes of a tunnel back to the budget."""
         self._take(tunnel, -count)
-        if not self._taken[tunnel]:
-            del self._taken[tunnel]
+        if not self._by_tunnel[tunnel]:
+            del self._by_tunnel[tunnel]
         self.released += count
 
     def _take(self, tunnel: str, count: int) -> None:
-        self._left -= count
-        self._taken[tunnel] += count
+        self._available -= count
+        self._by_tunnel[tunnel] += count
 
 
 class Window:

@@ -69,8 +69,8 @@ def guess_is_wrong(client_kexinit: bytes, server_kexinit: bytes) -> bool:
 
 def _preferred(kexinit: bytes) -> tuple[bytes, bytes]:
     """Return the key exchange and the kind of host key that the sender of a KEXINIT prefers."""
-    key_exchanges, rest = _split(kexinit[_LISTS_AT:])
-    host_keys, _ = _split(rest)
+    key_exchanges, tail = _split(kexinit[_LISTS_AT:])
+    host_keys, _ = _split(tail)
     return key_exchanges.split(b",")[0], host_keys.split(b",")[0]
 
 

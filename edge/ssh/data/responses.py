@@ -25,7 +25,7 @@ class Response:
 
     def __init__(self) -> None:
         self._has_head = self._must_wait = self._is_chunked = False
-        self._left: int | None = None
+        self._remaining: int | None = None
 
     def must_wait(self, data: bytes) -> bool:
         """Return whether the next bytes of the response must be held back."""
@@ -37,10 +37,10 @@ class Response:
             return True
         if self._is_chunked:
             return bool(_LAST_CHUNK.search(data[-_MAX_TRAILERS:]))
-        if self._left is None:
+        if self._remaining is None:
             return False
-        self._left -= len(data)
-        return self._left <= 0
+        self._remaining -= len(data)
+        return self._remaining <= 0
 
     def _begin(self, data: bytes) -> bytes:
         """Parse the head of the final response. Return the bytes after it.
@@ -58,5 +58,5 @@ class Response:
         head += b"\r\n"
         length = _LENGTH.search(head)
         self._is_chunked = bool(_CHUNKED.search(head))
-        self._left = 0 if _WITHOUT_BODY.match(head) else int(length[1]) if length else None
+        self._remaining = 0 if _WITHOUT_BODY.match(head) else int(length[1]) if length else None
         return body

@@ -47,20 +47,20 @@ class Body:
     """
 
     def __init__(self) -> None:
-        self._left = 0
+        self._remaining = 0
         self._is_chunked = self._is_answered = self.is_expecting = False
         self._received = 0  # bytes of the body since the previous check
         self._slow = 0.0  # seconds for which the body has been too slow until now
 
     @property
     def is_incomplete(self) -> bool:
-        return self._is_chunked or self._left > 0
+        return self._is_chunked or self._remaining > 0
 
     def begin(self, data: bytes) -> None:
         """Start with the head of a request, and with the bytes that follow it."""
         head, _, body = data.partition(b"\r\n\r\n")
         length = _LENGTH.search(head + b"\r\n")
-        self._left = int(length[1]) if length else 0
+        self._remaining = int(length[1]) if length else 0
         self._is_chunked = _CHUNKED in head + b"\r\n"
         self._is_answered = False
         self._slow = 0.0
@@ -71,7 +71,7 @@ class Body:
         """Count received bytes of the body."""
         self._received += len(data)
         self.is_expecting = self.is_expecting and not data
-        self._left -= len(data)
+        self._remaining -= len(data)
         if self._is_chunked and _LAST_CHUNK.search(data[-4096:]):
             self._is_chunked = False
 

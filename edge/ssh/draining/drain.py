@@ -64,7 +64,7 @@ class Drain:
 
     def gauges(self) -> Mapping[str, float]:
         """Return the current values of the drain's gauges, by metric name."""
-        return {"held": self._handover.held}
+        return {"held": self._handover.held_count}
 
     def counts(self) -> Mapping[str, float]:
         """Return the totals of the drain's counters, by metric name."""

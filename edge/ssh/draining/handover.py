@@ -36,33 +36,32 @@ class HeldTunnel:
     def __init__(self, tunnel: OnlineTunnel, handover: "Handover", limit: int) -> None:
         self.tunnel, self._handover, self._limit = tunnel, handover, limit
         self.successor: Successor | None = None
-        self.held: set[HeldConnection] = set()
+        self.connections: set[HeldConnection] = set()
 
     def connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
-        held = HeldConnection(visitor, self.held.discard)
-        if len(self.held) >= self._limit:
+        connection = HeldConnection(visitor, self.connections.discard)
+        if len(self.connections) >= self._limit:
             transport.close()
-            return held
-        self.held.add(held)
+            return connection
+        self.connections.add(connection)
         if self.successor:
-            self._handover.start(self, held)
-        return held
+            self._handover.start(self, connection)
+        return connection
 
-    def is_succeeded_by(self, other: Successor, since: float) -> bool:
-        """Return whether the tunnel `other` replaces this tunnel at another gateway.
+    def is_succeeded_by(self, candidate: Successor, since: float) -> bool:
+        """Return whether `candidate` replaces this tunnel at another gateway.
 
         Both must belong to the same account. A tunnel with a name is replaced by a tunnel with the same name. A tunnel
         with labels is replaced by a tunnel with the same labels and credential that was opened after the Unix time
         `since`.
         """
-        own, opening = self.tunnel.record, self.tunnel.opening
-        if other.tunnel.id == own.id or other.tunnel.account != own.account or other.tunnel.gateway == own.gateway:
+        record, opening, tunnel = self.tunnel.record, self.tunnel.opening, candidate.tunnel
+        if tunnel.id == record.id or tunnel.account != record.account or tunnel.gateway == record.gateway:
             return False
-        if own.name:  # a stricter successor could refuse visitors whom this tunnel's IP policies have admitted
-            is_alike = other.tunnel.ip_policies in ((), own.ip_policies)
-            return other.tunnel.name == own.name and is_alike
-        is_later = ids.created_at(other.tunnel.id).timestamp() >= since - _CLOCKS_DIFFER
-        return is_later and other.credential == opening.grant.credential and other.tunnel.labels == own.labels
+        if record.name:  # a stricter successor could refuse visitors whom this tunnel's IP policies have admitted
+            return tunnel.name == record.name and tunnel.ip_policies in ((), record.ip_policies)
+        is_later = ids.created_at(tunnel.id).timestamp() >= since - _CLOCKS_DIFFER
+        return is_later and candidate.credential == opening.grant.credential and tunnel.labels == record.labels
 
 
 class Handover:
@@ -82,14 +81,14 @@ class Handover:
         self.passed = self.failed = 0
 
     @property
-    def held(self) -> int:
+    def held_count(self) -> int:
         """Return how many connections all these tunnels hold now."""
-        return sum(len(it.held) for it in self._tunnels.values())
+        return sum(len(tunnel.connections) for tunnel in self._tunnels.values())
 
     @property
     def has_all(self) -> bool:
         """Return whether every tunnel has a successor, and no connections are held."""
-        return not self.held and all(it.successor for it in self._tunnels.values())
+        return not self.held_count and all(tunnel.successor for tunnel in self._tunnels.values())
 
     def add(self, online: Iterable[OnlineTunnel]) -> None:
         """Hold new connections to these online tunnels from now on."""
@@ -105,7 +104,7 @@ class Handover:
 
     def find_unsucceeded(self) -> list[OnlineTunnel]:
         """Return the tunnels without a successor."""
-        return [it.tunnel for it in self._tunnels.values() if it.successor is None]
+        return [held_tunnel.tunnel for held_tunnel in self._tunnels.values() if held_tunnel.successor is None]
 
     async def follow(self) -> None:
         """Find successors in the change log, and pass held connections to them, until cancelled."""
@@ -114,9 +113,9 @@ class Handover:
                 await self._read()
             await asyncio.sleep(_POLL)
 
-    def start(self, tunnel: HeldTunnel, held: HeldConnection) -> None:
+    def start(self, tunnel: HeldTunnel, connection: HeldConnection) -> None:
         """Begin to pass a held connection to the successor of its tunnel."""
-        task = asyncio.create_task(self._pass(tunnel, held))
+        task = asyncio.create_task(self._pass(tunnel, connection))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -124,9 +123,9 @@ class Handover:
         """Close the connections that are still held. Envoy answers their visitors with 502."""
         for task in self._tasks:
             task.cancel()
-        for held in [held for it in self._tunnels.values() for held in it.held]:
+        for connection in [connection for tunnel in self._tunnels.values() for connection in tunnel.connections]:
             self.failed += 1
-            held.close()
+            connection.close()
 
     async def _read(self) -> None:
         """Find successors among the accounts' changed tunnels. Raises Unavailable.
@@ -134,37 +133,42 @@ class Handover:
         Accounts are left out if all their tunnels have successors.
         """
         changes = await threads.call(self._follower.read, time.time())
-        scopes = {tunnels.scope(it.record.account) for it in self.find_unsucceeded()}
-        own = {it.tunnel.id for it in self._tunnels.values()}
-        self._unread |= {it for change in changes for it in change.item_keys if it.scope in scopes and it.id not in own}
+        scopes = {tunnels.scope(tunnel.record.account) for tunnel in self.find_unsucceeded()}
+        held_ids = {held_tunnel.tunnel.id for held_tunnel in self._tunnels.values()}
+        self._unread |= {
+            item_key
+            for change in changes
+            for item_key in change.item_keys
+            if item_key.scope in scopes and item_key.id not in held_ids
+        }
         for item_key in list(self._unread):
-            found = await threads.call(self._store.find_successor, item_key.scope.partition("#")[0], item_key.id)
+            successor = await threads.call(self._store.find_successor, item_key.scope.partition("#")[0], item_key.id)
             self._unread.discard(item_key)
-            if found:
-                self._on_opened(found)
+            if successor:
+                self._on_opened(successor)
 
-    def _on_opened(self, found: Successor) -> None:
+    def _on_opened(self, successor: Successor) -> None:
         for tunnel in self._tunnels.values():
-            if tunnel.successor is None and tunnel.is_succeeded_by(found, self._since):
-                tunnel.successor = found
-                for held in list(tunnel.held):
-                    self.start(tunnel, held)
-                if found.tunnel.name:
+            if tunnel.successor is None and tunnel.is_succeeded_by(successor, self._since):
+                tunnel.successor = successor
+                for connection in list(tunnel.connections):
+                    self.start(tunnel, connection)
+                if successor.tunnel.name:
                     return
 
-    async def _pass(self, tunnel: HeldTunnel, held: HeldConnection) -> None:
+    async def _pass(self, tunnel: HeldTunnel, connection: HeldConnection) -> None:
         """Connect to the successor's gateway, and join this connection and the held connection.
 
         Repeat failed attempts until cancelled.
         """
-        while tunnel.successor and held in tunnel.held:
+        while tunnel.successor and connection in tunnel.connections:
             gateway, id = tunnel.successor.gateway, tunnel.successor.tunnel.id
             try:
                 address = gateway.host, gateway.port
-                side = await client.connect(self._context, gateway.id, address, id, held.visitor)
+                side = await client.connect(self._context, gateway.id, address, id, connection.visitor)
             except OSError:
                 await asyncio.sleep(_PAUSE)
                 continue
-            tunnel.held.discard(held)
+            tunnel.connections.discard(connection)
             self.passed += 1
-            held.join(side)
+            connection.join(side)

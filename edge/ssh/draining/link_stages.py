@@ -59,11 +59,11 @@ class LinkStages:
 
         `find` returns the tunnel to which a new connection of this stage belongs, by the tunnel's id.
         """
-        settings, accepted = self._settings, _Connections()
+        settings, connections = self._settings, _Connections()
         address = settings.hop_host, settings.link_port(len(self._stages))
-        server = await link.serve(self._authority, self._gateway, *address, find, accepted=accepted)
+        server = await link.serve(self._authority, self._gateway, *address, find, connections=connections)
         sockets.set_options(server.sockets, settings.limits.max_socket_kib << 10)
-        self._stages.append(_Stage(find, server, accepted))
+        self._stages.append(_Stage(find, server, connections))
         return int(server.sockets[0].getsockname()[1])
 
     def count(self, stage: int) -> int:
@@ -83,4 +83,8 @@ class LinkStages:
         return stage.find
 
     def _list_open(self, stage: int) -> list[asyncio.Transport]:
-        return [it for it in self._stages[stage].connections if it.get_extra_info("socket").fileno() >= 0]
+        return [
+            transport
+            for transport in self._stages[stage].connections
+            if transport.get_extra_info("socket").fileno() >= 0
+        ]

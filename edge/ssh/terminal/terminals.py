@@ -57,7 +57,7 @@ class Terminals:
 
         A program that reads the subsystem `events` decides itself when to leave.
         """
-        for terminal in [it for it in self._open if not it.is_subsystem]:
+        for terminal in [terminal for terminal in self._open if not terminal.is_subsystem]:
             if not self._events:
                 terminal.show(_USAGE)
             terminal.exit(1)

@@ -34,12 +34,12 @@ class Billing:
         self._ledger = Ledger()
         self._saved_text = ""
         self._has_failed = False
-        self._due = float("inf")  # the monotonic time of the next write to the store
+        self._next_write = float("inf")  # the monotonic time of the next write to the store
 
     async def serve(self) -> None:
         """Write the usage of the previous gateway, then of this gateway, until cancelled."""
         await self._recover()
-        self._due = time.monotonic() + _WRITE_PERIOD
+        self._next_write = time.monotonic() + _WRITE_PERIOD
         try:
             await PeriodicTask("usage", self._save_and_write, _SAVE_PERIOD).run()
         finally:
@@ -54,8 +54,8 @@ class Billing:
         start = time.monotonic()
         self._save()
         duration = time.monotonic() - start
-        if time.monotonic() > self._due:
-            self._due = time.monotonic() + _WRITE_PERIOD
+        if time.monotonic() > self._next_write:
+            self._next_write = time.monotonic() + _WRITE_PERIOD
             await self._write()
         return max(_SAVE_PERIOD, _PAUSE_FACTOR * duration)
 
@@ -96,8 +96,8 @@ class Billing:
         await tasks.retry(functools.partial(threads.call, self._put, gateway, sums), Unavailable)
 
     def _put(self, gateway: str, sums: Sequence[HourlyUsage]) -> None:
-        for it in sums:
-            self._store.write_usage(it.account, it.hour, gateway, it.usage)
+        for hourly_sum in sums:
+            self._store.write_usage(hourly_sum.account, hourly_sum.hour, gateway, hourly_sum.usage)
 
 
 def _hour() -> str:

@@ -41,7 +41,10 @@ class Ledger:
 
         Remove the written sums of all hours except the current `hour`, because they cannot change any more.
         """
-        self._written = {**self._written, **{(it.account, it.hour): it.usage for it in sums}}
+        self._written = {
+            **self._written,
+            **{(hourly_sum.account, hourly_sum.hour): hourly_sum.usage for hourly_sum in sums},
+        }
         over = [key for key, usage in self._sums.items() if key[1] != hour and self._written.get(key) == usage]
         for key in over:
             del self._sums[key]
@@ -52,7 +55,9 @@ class Ledger:
 
         If this gateway is killed, the next process reads this text and writes the sums to the store.
         """
-        sums = [[it.account, it.hour, *astuple(it.usage)] for it in self.list_unwritten()]
+        sums = [
+            [hourly_sum.account, hourly_sum.hour, *astuple(hourly_sum.usage)] for hourly_sum in self.list_unwritten()
+        ]
         return json.dumps({"gateway": gateway, "sums": sums})
 
 

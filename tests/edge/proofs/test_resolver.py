@@ -73,10 +73,10 @@ class Internet:
         finder = dns.asyncresolver.Resolver(configure=False)
         finder.nameservers, finder.port = ["127.0.0.1"], self.finder.port
         permitted = {server.address for server in self.servers}
-        zone_servers = AuthoritativeServers(
+        source = AuthoritativeServers(
             servers.limit_answers(finder), may_ask=permitted.__contains__, port=self.finder.port
         )
-        return Resolver(zone_servers)
+        return Resolver(source)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ _OWN_NAMES = {
     "_flush",
     "_gathered",
     "_ignore_wrong_guess",
-    "_left",
+    "_room",
     "_wire",
 }  # names that the file itself defines
 

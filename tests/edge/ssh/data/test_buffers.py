@@ -29,7 +29,7 @@ def _grown(buffers: Buffers, tunnel: str, channels: int) -> list[Window]:
 def test_a_tunnel_has_what_it_leaves_for_the_others(max_bytes: int, channels: int, expected: int) -> None:
     buffers = Buffers(max_bytes)
     _grown(buffers, "tn_1", channels)
-    assert buffers.taken == expected
+    assert buffers.usage == expected
 
 
 def test_tunnels_share_the_budget_and_a_new_one_always_finds_something() -> None:
@@ -37,7 +37,7 @@ def test_tunnels_share_the_budget_and_a_new_one_always_finds_something() -> None
     sizes = [sum(window.size for window in _grown(buffers, f"tn_{number}", 64)) for number in range(3)]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] > 64 * MIN_WINDOW
-    assert buffers.taken == sum(sizes) <= 256 << 20
+    assert buffers.usage == sum(sizes) <= 256 << 20
 
 
 def test_what_is_given_back_is_everybodys() -> None:
@@ -45,9 +45,9 @@ def test_what_is_given_back_is_everybodys() -> None:
     before = _grown(buffers, "tn_1", 16)
     for window in (*before, *before):
         window.close()
-    assert (buffers.taken, buffers.released) == (0, 32 << 20)
+    assert (buffers.usage, buffers.released) == (0, 32 << 20)
     _grown(buffers, "tn_2", 16)
-    assert buffers.taken == 32 << 20
+    assert buffers.usage == 32 << 20
 
 
 @pytest.mark.parametrize(("max_bytes", "grows"), [(3 * MIN_WINDOW, False), (4 * MIN_WINDOW, True)])

@@ -105,7 +105,7 @@ def test_a_held_connection_reaches_the_successor_with_its_visitor_and_all_bytes(
         wire, envoy = await world.visit(port, tunnel.id)
         envoy.data_received(b"x" * 300_000)
         envoy.eof_received()
-        await until(lambda: world.handover.held == 1)
+        await until(lambda: world.handover.held_count == 1)
         assert not world.handover.has_all
         await asyncio.sleep(0.1)
         assert wire.written == b""
@@ -117,7 +117,7 @@ def test_a_held_connection_reaches_the_successor_with_its_visitor_and_all_bytes(
             world.store.open(opening("gw-2"), most=10)
             await until(lambda: wire.is_closed)
             assert wire.written == f"{VISITOR.source} True 300000".encode()
-            assert (world.handover.held, world.handover.passed, world.handover.has_all) == (0, 1, True)
+            assert (world.handover.held_count, world.handover.passed, world.handover.has_all) == (0, 1, True)
             later, envoy = await world.visit(port, tunnel.id)  # of an edge host that still uses the gateway
             envoy.eof_received()
             await until(lambda: later.is_closed)
@@ -130,7 +130,7 @@ def test_a_held_connection_reaches_the_successor_with_its_visitor_and_all_bytes(
 def test_without_a_successor_a_held_connection_is_closed(edge_table: EdgeTable, settings: Settings) -> None:
     async def work(world: World, tunnel: OnlineTunnel, port: int) -> None:
         wire, _ = await world.visit(port, tunnel.id)
-        await until(lambda: world.handover.held == 1)
+        await until(lambda: world.handover.held_count == 1)
         world.handover.close_held()
         await until(lambda: wire.is_closed)
         assert (wire.written, world.handover.failed, world.handover.passed) == (b"", 1, 0)
@@ -151,7 +151,7 @@ def test_a_successor_that_cannot_be_reached_is_tried_until_the_time_is_over(
             world.store.open(opening("gw-2"), most=10)
             await until(lambda: world.handover.find_unsucceeded() == [])
             await asyncio.sleep(0.2)
-            assert (world.handover.held, world.handover.passed, wire.is_closed) == (1, 0, False)
+            assert (world.handover.held_count, world.handover.passed, wire.is_closed) == (1, 0, False)
             world.handover.close_held()
             await until(lambda: wire.is_closed)
         assert world.handover.failed == 1
@@ -163,7 +163,7 @@ def test_one_tunnel_has_at_most_as_many_held_connections_as_channels(edge_table:
     async def work(world: World, tunnel: OnlineTunnel, port: int) -> None:
         wires = [(await world.visit(port, tunnel.id))[0] for _ in range(3)]
         await until(lambda: [wire.is_closed for wire in wires] == [False, False, True])
-        assert world.handover.held == 2
+        assert world.handover.held_count == 2
         world.handover.close_held()
 
     run(work, edge_table, settings, limit=2)

@@ -40,7 +40,7 @@ from edge.sign_in.visits import Visit
 from edge.sign_in.webhooks.webhook_checks import Webhook, WebhookChecks
 
 _MAX_HEADERS = 1 << 20  # the most bytes of an ext_authz request, not counting the body of the visitor's request
-_TOLD = {429: "stopped"}
+_OUTCOMES = {429: "stopped"}
 _FAILURES = (aws.AwsError, vault.Unreadable)
 _PERMISSION_DENIED = 7  # PERMISSION_DENIED in google.rpc.Code
 
@@ -160,7 +160,7 @@ def _password(request: CheckRequest) -> PasswordRequest:
     return PasswordRequest(
         account=configured.get("account", ""),
         edge=configured.get("edge", ""),
-        holder=configured.get("holder", ""),
+        owner=configured.get("holder", ""),
         digest=configured["passwords"],
         address=request.attributes.source.address.socket_address.address,
         authorization=request.attributes.request.http.headers.get("authorization", ""),
@@ -173,11 +173,11 @@ def _password_response(answer: PasswordAnswer) -> CheckResponse:
     The metadata of the response contain the result of the check. Envoy's script caches this result for the visitor's
     next requests.
     """
-    made = _response(replies.password(answer.status, answer.retry_after))
-    told = "right" if answer.status == 200 and answer.is_current else _TOLD.get(answer.status, "")
-    if told:
-        made.dynamic_metadata["password"] = told
-    return made
+    response = _response(replies.password(answer.status, answer.retry_after))
+    outcome = "right" if answer.status == 200 and answer.is_current else _OUTCOMES.get(answer.status, "")
+    if outcome:
+        response.dynamic_metadata["password"] = outcome
+    return response
 
 
 def _webhook(request: CheckRequest) -> Webhook:
@@ -187,7 +187,7 @@ def _webhook(request: CheckRequest) -> Webhook:
         edge=configured.get("edge", ""),
         route=configured.get("route", ""),
         digest=configured["webhook"],
-        headers=[(it.key, it.raw_value) for it in http.header_map.headers],
+        headers=[(header.key, header.raw_value) for header in http.header_map.headers],
         body=http.raw_body,
     )
 

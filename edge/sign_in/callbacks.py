@@ -60,7 +60,7 @@ class Callbacks:
         if not visit.is_from_this_site:
             return replies.sign_out_page(to)
         removed: list[str] = []
-        for rule in [it.rule for it in await self._records.routes(visit.account, visit.edge) if it.rule]:
+        for rule in [route.rule for route in await self._records.routes(visit.account, visit.edge) if route.rule]:
             if id := cookies.read(visit.cookies, rule.id_cookie):
                 await self._records.end_session(id)
             removed += map(cookies.build_removal, (rule.id_cookie, rule.session_cookie))
@@ -109,7 +109,7 @@ class Callbacks:
         app = await self._records.application(rule)
         if app is None:
             return replies.page(503, replies.UNAVAILABLE)
-        with self._needs.limits.one(rule.account, visit.address):
+        with self._needs.limits.track(rule.account, visit.address):
             tokens, facts = await self._needs.client.redeem(
                 self._needs.providers[rule.provider],
                 app,
@@ -124,8 +124,8 @@ class Callbacks:
             await self._records.end_session(former)
         id, session = secrets.token_urlsafe(32), self._new_session(rule, app.client_id, facts)
         await self._records.start_session(id, session, tokens, rule)
-        made = [cookies.build(rule.id_cookie, id), *self._token_cookies(rule, session)]
-        return replies.redirect(begun.path, 303, made)
+        set_cookies = [cookies.build(rule.id_cookie, id), *self._token_cookies(rule, session)]
+        return replies.redirect(begun.path, 303, set_cookies)
 
     def _new_session(self, rule: SignInRule, client_id: str, facts: Facts) -> Session:
         now = int(self._clock())

@@ -48,13 +48,13 @@ class SessionChecks:
         if id not in self._running:
             task = asyncio.create_task(self._check(id, session, rule))
             self._running[id] = task
-            task.add_done_callback(lambda done: self._forget(id, done))
+            task.add_done_callback(lambda task: self._forget(id, task))
         return self._running[id]
 
-    def _forget(self, id: str, done: "asyncio.Task[Session | None]") -> None:
+    def _forget(self, id: str, task: "asyncio.Task[Session | None]") -> None:
         self._running.pop(id, None)
-        if not done.cancelled():
-            done.exception()  # reads the error, since asyncio would log it if no request has awaited the task
+        if not task.cancelled():
+            task.exception()  # reads the error, since asyncio would log it if no request has awaited the task
 
     async def _check(self, id: str, session: Session, rule: SignInRule) -> Session | None:
         end = self._clock() + _WAIT
@@ -62,9 +62,9 @@ class SessionChecks:
             if self._clock() > end:
                 raise Silent
             await asyncio.sleep(_POLL)
-            found = await self._records.session(id)
-            if found is None or found.checked_at > session.checked_at:
-                return found
+            current = await self._records.session(id)
+            if current is None or current.checked_at > session.checked_at:
+                return current
         try:
             tokens, facts = await self._ask(session, rule)
         except (Rejected, vault.Unreadable):
@@ -83,7 +83,7 @@ class SessionChecks:
         if app is None:
             raise Silent
         tokens = await self._records.tokens(session)
-        with self._needs.limits.one(rule.account):
+        with self._needs.limits.track(rule.account):
             try:
                 return await self._needs.client.check(self._needs.providers[rule.provider], app, rule, tokens)
             except ExchangeFailed as failed:

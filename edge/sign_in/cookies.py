@@ -10,8 +10,8 @@ _PAIR = re.compile(r"[;,] *")  # Envoy joins two Cookie headers of HTTP/1.1 with
 
 def read(header: str, name: str) -> str:
     """Return the value of a cookie. Return "" if it is absent or occurs twice."""
-    found = [value for own, value in _pairs(header) if own == name]
-    return found[0] if len(found) == 1 else ""
+    values = [value for key, value in _pairs(header) if key == name]
+    return values[0] if len(values) == 1 else ""
 
 
 def build(name: str, value: str, *, lifetime: int | None = None) -> str:

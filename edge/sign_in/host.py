@@ -45,8 +45,8 @@ class SignInHost:
         begun = self._starter.unseal(sealed)
         if begun is None:
             return replies.page(400, replies.NOT_BEGUN_HERE)
-        given = {name: visit.parameter(name) for name in _FORWARDED}
-        query = urlencode({**{name: value for name, value in given.items() if value}, "state": sealed})
+        parameters = {name: visit.parameter(name) for name in _FORWARDED}
+        query = urlencode({**{name: value for name, value in parameters.items() if value}, "state": sealed})
         return replies.redirect(self._starter.callback_url(begun, query))
 
     async def _confirm(self, visit: Visit) -> Reply:
@@ -72,10 +72,10 @@ class SignInHost:
 
     def _is_confirmed(self, visit: Visit, begun: State) -> bool:
         token = cookies.read(visit.cookies, confirmations.TOKEN_COOKIE)
-        given = visit.parameter("token")
-        if not token or not given or not visit.is_from_this_site:
+        form_token = visit.parameter("token")
+        if not token or not form_token or not visit.is_from_this_site:
             return False
-        return hmac.compare_digest(given.encode(), confirmations.token_for(token, begun.nonce).encode())
+        return hmac.compare_digest(form_token.encode(), confirmations.token_for(token, begun.nonce).encode())
 
     def _page(self, visit: Visit, begun: State, provider: str, scopes: tuple[str, ...]) -> Reply:
         token = cookies.read(visit.cookies, confirmations.TOKEN_COOKIE) or secrets.token_urlsafe(16)

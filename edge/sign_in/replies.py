@@ -94,8 +94,8 @@ def no_session(path: str) -> Reply:
 
 def denied(address: str, provider: str, path: str) -> Reply:
     """Return the response to a user who is signed in but may not pass. It shows the user's address or name."""
-    who = address or "this user"
-    text = f"{who} ({TITLES[provider]}) may not visit this page."
+    user = address or "this user"
+    text = f"{user} ({TITLES[provider]}) may not visit this page."
     return page(403, text, link=(sign_in_link(path), "Sign in as somebody else"))
 
 

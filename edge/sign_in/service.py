@@ -87,6 +87,6 @@ class SignInService:
         now = self._clock()
         if decisions.is_seen_late(session, rule, now):
             await self._records.record_seen(id, now)
-        made = passes.make_pass(session, rule, decision, self._records.signing_key(), now)
+        session_pass = passes.make_pass(session, rule, decision, self._records.signing_key(), now)
         self._counts.on_renewal()
-        return Forward(made.headers, made.cookies)
+        return Forward(session_pass.headers, session_pass.cookies)

@@ -36,7 +36,7 @@ class SignInLink:
         self._server, self._address = server, address
         self._pair: LinkPair | None = None
         # the configuration that gRPC has not received yet, or None
-        self._new: grpc.ServerCertificateConfiguration | None = None
+        self._pending: grpc.ServerCertificateConfiguration | None = None
         self._is_listening = False
         external_auth_pb2_grpc.add_AuthorizationServicer_to_server(_EnvoyOnly(answering), server)
 
@@ -53,14 +53,14 @@ class SignInLink:
 
     async def _refresh(self) -> None:
         try:
-            found = await asyncio.to_thread(read_changed, self._pair)
+            update = await asyncio.to_thread(read_changed, self._pair)
         except FAILURES as error:
             log.event("certificate_not_renewed", reason=type(error).__name__)
             raise
-        if found:
-            self._pair, self._new = found
+        if update:
+            self._pair, self._pending = update
             if not self._is_listening:
-                await self._listen(found[1])
+                await self._listen(update[1])
 
     async def _listen(self, first: grpc.ServerCertificateConfiguration) -> None:
         """Start to listen. Handshakes use the latest key pair."""
@@ -79,8 +79,8 @@ class SignInLink:
         gRPC calls this method for each handshake. When it receives a configuration, it frees the former one. With a new
         configuration for each handshake, gRPC would crash, because concurrent handshakes still use the freed one.
         """
-        taken, self._new = self._new, None
-        return taken
+        configuration, self._pending = self._pending, None
+        return configuration
 
 
 class _EnvoyOnly(external_auth_pb2_grpc.AuthorizationServicer):  # type: ignore[misc]  # no type hints
@@ -102,10 +102,10 @@ class _EnvoyOnly(external_auth_pb2_grpc.AuthorizationServicer):  # type: ignore[
         return await self._answering.Check(request, context)
 
 
-def read_changed(known: LinkPair | None) -> tuple[LinkPair, grpc.ServerCertificateConfiguration] | None:
-    """Return the stored key pair and its TLS configuration. Return None if the pair is the same as `known`."""
+def read_changed(current: LinkPair | None) -> tuple[LinkPair, grpc.ServerCertificateConfiguration] | None:
+    """Return the stored key pair and its TLS configuration. Return None if the pair is the same as `current`."""
     stored = link_pairs.read()
-    if stored is None or stored.pair == known:
+    if stored is None or stored.pair == current:
         return None
     chain, trusted = stored.pair.chain.encode(), stored.pair.authority.encode()
     return stored.pair, grpc.ssl_server_certificate_configuration([(stored.open_key(), chain)], trusted)

@@ -82,15 +82,15 @@ class SignInRecords:
 
         Rules are cached by audience, which identifies a route and the version of its OAuth module.
         """
-        if known := self._rules.get(audience):
+        if entry := self._rules.get(audience):
             self._rules.move_to_end(audience)
-            return known[0]
+            return entry[0]
         return await self.current_rule(account, edge, route)
 
     async def current_rule(self, account: str, edge: str, route: str) -> SignInRule | None:
         """Read the OAuth rule of a route from the store. Return None if OAuth is off for the route."""
-        found = await _in_thread(_read_rule, account, edge, route)
-        return self._remember(found) if found else None
+        entry = await _in_thread(_read_rule, account, edge, route)
+        return self._remember(entry) if entry else None
 
     async def routes(self, account: str, edge: str) -> list[RouteOfHost]:
         """Return the routes of an edge, the most specific first."""
@@ -123,8 +123,8 @@ class SignInRecords:
 
         The same result is stored at most once a minute.
         """
-        now, (known, at) = time.monotonic(), self._reported.get(rule.audience, (None, 0.0))
-        if known == error and now < at + _REPORT_PAUSE:
+        now, (stored_error, at) = time.monotonic(), self._reported.get(rule.audience, (None, 0.0))
+        if stored_error == error and now < at + _REPORT_PAUSE:
             return
         self._reported[rule.audience] = error, now
         _limit(self._reported)
@@ -138,8 +138,8 @@ class SignInRecords:
         if not rule.client_id:
             managed = self._apps.get(rule.provider)
             return Application(managed.client_id, await _in_thread(managed.open_secret)) if managed else None
-        known = self._rules.get(rule.audience)
-        module = known[1] if known else None
+        entry = self._rules.get(rule.audience)
+        module = entry[1] if entry else None
         provider = module.provider[rule.provider] if module else None
         if provider is None:
             return None
@@ -157,7 +157,7 @@ class SignInRecords:
         """Return the keys that encrypt state parameters, by id. Raises NotReady before the first `refresh`."""
         if not self._private:
             raise NotReady("no key")
-        return {kid: it.state_key for kid, it in self._private.items()}
+        return {kid: private.state_key for kid, private in self._private.items()}
 
     async def session(self, id: str) -> Session | None:
         """Read the session with an id. Return None if there is none."""
@@ -165,16 +165,16 @@ class SignInRecords:
 
     async def start_session(self, id: str, session: Session, tokens: Tokens, rule: SignInRule) -> None:
         """Store a new session with the provider's tokens, which are encrypted."""
-        whole = await _with_tokens(session, tokens)
-        await _in_thread(sessions.write, id, whole, until=session.signed_in_at + rule.max_session)
+        full_session = await _with_tokens(session, tokens)
+        await _in_thread(sessions.write, id, full_session, until=session.signed_in_at + rule.max_session)
 
     async def renew_session(self, id: str, session: Session, tokens: Tokens, before: Session) -> bool:
         """Replace a session after a recheck of its user.
 
         Return False if the session has ended, or if another check has replaced `before` meanwhile.
         """
-        whole = await _with_tokens(session, tokens)
-        return await _in_thread(sessions.replace, id, whole, before)
+        full_session = await _with_tokens(session, tokens)
+        return await _in_thread(sessions.replace, id, full_session, before)
 
     async def tokens(self, session: Session) -> Tokens:
         """Decrypt the provider's tokens in a session. Raises vault.Unreadable."""
@@ -199,10 +199,10 @@ class SignInRecords:
         """Delete a session."""
         await _in_thread(sessions.end, id)
 
-    def _remember(self, found: tuple[SignInRule, OAuthModule]) -> SignInRule:
-        self._rules[found[0].audience] = found
+    def _remember(self, entry: tuple[SignInRule, OAuthModule]) -> SignInRule:
+        self._rules[entry[0].audience] = entry
         _limit(self._rules)
-        return found[0]
+        return entry[0]
 
 
 def _limit(entries: OrderedDict[str, T]) -> None:
@@ -228,7 +228,7 @@ def _refresh_keys() -> tuple[list[KeyPair], dict[str, PrivateKeys]]:
         keys.create(start)
         pairs = signing_keys.read()
     pairs = signing_keys.list_published(pairs, now)
-    return pairs, {it.kid: keys.unseal(it) for it in pairs}
+    return pairs, {pair.kid: keys.unseal(pair) for pair in pairs}
 
 
 def _read_rule(account: str, edge: str, route: str) -> tuple[SignInRule, OAuthModule] | None:
@@ -248,12 +248,12 @@ def _rule_of(account: str, edge: str, route: Item) -> tuple[SignInRule, OAuthMod
 
 def _read_routes(account: str, edge: str) -> list[RouteOfHost]:
     scope = items.scope(account, kinds.HTTPS_EDGES.path)
-    found = edges.list_routes(edges.routes_scope(scope, edge))
+    route_items = edges.list_routes(edges.routes_scope(scope, edge))
     item = table.find_any(scope, edge)
-    routes = [_route(account, edge, it) for it in (edges.complete_routes(item, found) if item else ())]
-    return sorted(routes, key=lambda it: (it.match_type != "exact_path", -len(it.match)))
+    routes = [_route(account, edge, route) for route in (edges.complete_routes(item, route_items) if item else ())]
+    return sorted(routes, key=lambda route: (route.match_type != "exact_path", -len(route.match)))
 
 
 def _route(account: str, edge: str, item: Item) -> RouteOfHost:
-    found = _rule_of(account, edge, item)
-    return RouteOfHost(str(item.body.get("match_type")), str(item.body.get("match")), found[0] if found else None)
+    entry = _rule_of(account, edge, item)
+    return RouteOfHost(str(item.body.get("match_type")), str(item.body.get("match")), entry[0] if entry else None)

@@ -47,7 +47,7 @@ class Starter:
         login = cookies.read(visit.cookies, name)
         if not _LOGIN.fullmatch(login):
             login = secrets.token_urlsafe(16)
-        made = State(
+        sign_in = State(
             host=visit.host,
             account=rule.account,
             edge=rule.edge,
@@ -60,12 +60,12 @@ class Starter:
             began=int(self._clock()),
         )
         cookie = cookies.build(name, login, lifetime=cookies.LOGIN_TIME)
-        sealed = self.seal(made)
+        sealed = self.seal(sign_in)
         if rule.client_id:
-            return replies.redirect(self.authorize_url(rule, made, sealed, fresh=fresh), cookies=[cookie])
+            return replies.redirect(self.authorize_url(rule, sign_in, sealed, fresh=fresh), cookies=[cookie])
         return replies.redirect(f"{self._url}/confirm?state={sealed}{'&fresh=1' if fresh else ''}", cookies=[cookie])
 
-    def authorize_url(self, rule: SignInRule, made: State, sealed: str, *, fresh: bool) -> str:
+    def authorize_url(self, rule: SignInRule, sign_in: State, sealed: str, *, fresh: bool) -> str:
         """Return the provider's URL that begins the sign-in. Raises NotReady if there is no OAuth application."""
         client_id = self._records.client_id(rule)
         if not client_id:
@@ -76,8 +76,8 @@ class Starter:
             client_id=client_id,
             redirect_uri=self.redirect_uri,
             state=sealed,
-            nonce=made.nonce,
-            challenge=made.challenge,
+            nonce=sign_in.nonce,
+            challenge=sign_in.challenge,
             fresh=fresh,
         )
 
@@ -85,10 +85,10 @@ class Starter:
         """Return the OAuth scopes that a sign-in requests from the provider."""
         return self._providers[rule.provider].scopes_for(rule)
 
-    def seal(self, made: State) -> str:
+    def seal(self, sign_in: State) -> str:
         """Encrypt the state of a sign-in for the provider's URL."""
         kid = self._records.signing_key().kid
-        return state.seal(made, kid, self._records.state_keys()[kid])
+        return state.seal(sign_in, kid, self._records.state_keys()[kid])
 
     def unseal(self, text: str | None) -> State | None:
         """Decrypt the state of a sign-in. Return None if it is absent, invalid or too old."""

@@ -61,8 +61,8 @@ class Visit:
     def parameter(self, name: str) -> str | None:
         """Return a parameter of the query. Return "" if it is absent, or None if it occurs twice."""
         query = self.path.partition("?")[2]
-        found = [value for own, value in parse_qsl(query, keep_blank_values=True) if own == name]
-        return None if len(found) > 1 else (found or [""])[0]
+        values = [value for key, value in parse_qsl(query, keep_blank_values=True) if key == name]
+        return None if len(values) > 1 else (values or [""])[0]
 
 
 def read_host(authority: str) -> str:
@@ -71,8 +71,8 @@ def read_host(authority: str) -> str:
     Envoy treats the Host header `name:@other.example` like `name`. In the URL of a redirect, it would mean the host
     other.example. So only the name may be used.
     """
-    found = _HOST.fullmatch(authority.lower())
-    return found[1] if found else ""
+    match = _HOST.fullmatch(authority.lower())
+    return match[1] if match else ""
 
 
 def safe_path(text: str | None) -> str:
@@ -97,9 +97,9 @@ def network_of(address: str) -> str:
     That is an IPv4 address itself, or the /64 of an IPv6 address. Return "" for a malformed address.
     """
     try:
-        found = ipaddress.ip_address(address)
+        ip = ipaddress.ip_address(address)
     except ValueError:
         return ""
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    prefix = 64 if isinstance(found, ipaddress.IPv6Address) and not mapped else 32
-    return str(ipaddress.ip_network((str(mapped or found), prefix), strict=False))
+    mapped = ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None
+    prefix = 64 if isinstance(ip, ipaddress.IPv6Address) and not mapped else 32
+    return str(ipaddress.ip_network((str(mapped or ip), prefix), strict=False))

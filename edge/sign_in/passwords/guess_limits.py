@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from edge.sign_in.visits import network_of
 
-MOST = 10  # wrong passwords that a visitor may send without a pause
-PAUSE = 6.0  # after MOST wrong passwords, the seconds between two further passwords
+MAX_WRONG = 10  # wrong passwords that a visitor may send without a pause
+PAUSE = 6.0  # after MAX_WRONG wrong passwords, the seconds between two further passwords
 _MAX_VISITORS = 10_000  # if there are more visitors, the one with the oldest wrong password is forgotten
 
 
@@ -15,31 +15,31 @@ class GuessLimits:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        # by (route or reservation, visitor): the time from which the visitor may again send MOST passwords without a
-        # pause
+        # by (route or reservation, visitor): the time from which the visitor may again send MAX_WRONG passwords without
+        # a pause
         self._free_at: OrderedDict[tuple[str, str], float] = OrderedDict()
 
-    def pause(self, holder: str, address: str) -> int:
+    def pause(self, owner: str, address: str) -> int:
         """Return the seconds until the visitor may send a password, or 0.
 
-        `holder` is the id of the route or reservation that has the passwords.
+        `owner` is the id of the route or reservation that has the passwords.
         """
-        free_at, now = self._free_at.get((holder, network_of(address)), 0.0), self._clock()
-        return max(0, -int(-(free_at - now - (MOST - 1) * PAUSE) // 1))
+        free_at, now = self._free_at.get((owner, network_of(address)), 0.0), self._clock()
+        return max(0, -int(-(free_at - now - (MAX_WRONG - 1) * PAUSE) // 1))
 
-    def take(self, holder: str, address: str) -> None:
+    def take(self, owner: str, address: str) -> None:
         """Count a password as wrong before it is verified.
 
         Otherwise, the passwords that arrive during the verification would not be limited.
         """
-        self._change(holder, address, PAUSE)
+        self._change(owner, address, PAUSE)
 
-    def give_back(self, holder: str, address: str) -> None:
+    def give_back(self, owner: str, address: str) -> None:
         """Undo `take` for a password that is not wrong."""
-        self._change(holder, address, -PAUSE)
+        self._change(owner, address, -PAUSE)
 
-    def _change(self, holder: str, address: str, seconds: float) -> None:
-        key, now = (holder, network_of(address)), self._clock()
+    def _change(self, owner: str, address: str, seconds: float) -> None:
+        key, now = (owner, network_of(address)), self._clock()
         self._free_at[key] = max(now, self._free_at.pop(key, now)) + seconds
         while len(self._free_at) > _MAX_VISITORS:
             self._free_at.popitem(last=False)

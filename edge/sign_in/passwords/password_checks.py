@@ -29,7 +29,7 @@ V = TypeVar("V")
 _MAX_MODULES = 10_000
 _MAX_PASSED = 10_000  # the most credentials that are remembered as right
 _AT_ONCE = 2  # the most verifications at the same time, because scrypt uses a core for some milliseconds
-_MOST_WAITING = 16  # the most passwords for one route or tunnel that wait to be verified
+_MAX_WAITING = 16  # the most passwords for one route or tunnel that wait to be verified
 _NOBODY = passwords.make_digest("")
 
 
@@ -37,14 +37,14 @@ _NOBODY = passwords.make_digest("")
 class PasswordRequest:
     """A visitor's request to a route or tunnel with passwords.
 
-    `account`, `edge`, `holder` and `digest` come from Envoy's configuration. `holder` is the id of the object that has
+    `account`, `edge`, `owner` and `digest` come from Envoy's configuration. `owner` is the id of the object that has
     the passwords: a route of `edge`, or a tunnel's reserved domain, with "" as `edge`. `digest` identifies the version
     of the password module.
     """
 
     account: str
     edge: str
-    holder: str
+    owner: str
     digest: str
     address: str
     authorization: str
@@ -77,31 +77,31 @@ class PasswordChecks:
 
     async def check(self, request: PasswordRequest) -> PasswordAnswer:
         """Return the answer to a request. If the password cannot be verified, the request is not forwarded."""
-        sent = basic_credentials.parse(request.authorization)
-        if sent is None:
+        credentials = basic_credentials.parse(request.authorization)
+        if credentials is None:
             return PasswordAnswer(401)
-        if pause := self._limits.pause(request.holder, request.address):
+        if pause := self._limits.pause(request.owner, request.address):
             return PasswordAnswer(429, pause)
-        key = self._key_of(request, sent)
+        key = self._key_of(request, credentials)
         if key not in self._running:  # a page's many requests have the same password, so they share one verification
-            self._limits.take(request.holder, request.address)
-            self._running[key] = asyncio.create_task(self._check(request, sent, key))
+            self._limits.take(request.owner, request.address)
+            self._running[key] = asyncio.create_task(self._check(request, credentials, key))
             self._running[key].add_done_callback(lambda _: self._running.pop(key))
         return await asyncio.shield(self._running[key])
 
-    async def _check(self, request: PasswordRequest, sent: BasicCredentials, key: bytes) -> PasswordAnswer:
+    async def _check(self, request: PasswordRequest, credentials: BasicCredentials, key: bytes) -> PasswordAnswer:
         answer = PasswordAnswer(503)
         try:
-            answer = await self._verify(request, sent, key)
+            answer = await self._verify(request, credentials, key)
         except (aws.AwsError, vault.Unreadable) as error:
-            log.event("passwords_unavailable", reason=type(error).__name__, holder=request.holder)
+            log.event("passwords_unavailable", reason=type(error).__name__, holder=request.owner)
             if isinstance(error, vault.Unreadable) and request.edge:
-                await self._reports.store(request.account, request.edge, request.holder, request.digest)
+                await self._reports.store(request.account, request.edge, request.owner, request.digest)
         if answer.status != 401:
-            self._limits.give_back(request.holder, request.address)
+            self._limits.give_back(request.owner, request.address)
         return answer
 
-    async def _verify(self, request: PasswordRequest, sent: BasicCredentials, key: bytes) -> PasswordAnswer:
+    async def _verify(self, request: PasswordRequest, credentials: BasicCredentials, key: bytes) -> PasswordAnswer:
         module = await self._module(request)
         if module is None or module.rule is None:
             return PasswordAnswer(503)
@@ -110,47 +110,54 @@ class PasswordChecks:
             self._passed.move_to_end(key)
             return PasswordAnswer(200, is_current=True)
         users = await asyncio.to_thread(_open_users, module, request)
-        if self._waiting.get(request.holder, 0) >= _MOST_WAITING:
+        if self._waiting.get(request.owner, 0) >= _MAX_WAITING:
             return PasswordAnswer(503)
-        if not await self._matches(request.holder, sent, users):
+        if not await self._matches(request.owner, credentials, users):
             return PasswordAnswer(401)
         if is_current:
             _remember(self._passed, key, None, _MAX_PASSED)
         return PasswordAnswer(200, is_current=is_current)
 
     async def _module(self, request: PasswordRequest) -> BasicAuthModule | None:
-        known = self._modules.get((request.holder, request.digest))
-        module = known or await asyncio.to_thread(_read_module, request)
+        cached = self._modules.get((request.owner, request.digest))
+        module = cached or await asyncio.to_thread(_read_module, request)
         if module and module.rule:
-            _remember(self._modules, (request.holder, module.rule.digest), module, _MAX_MODULES)
+            _remember(self._modules, (request.owner, module.rule.digest), module, _MAX_MODULES)
         return module
 
-    async def _matches(self, holder: str, sent: BasicCredentials, users: Mapping[str, bytes]) -> bool:
+    async def _matches(self, owner: str, credentials: BasicCredentials, users: Mapping[str, bytes]) -> bool:
         """Return whether the password of a user is right. For an unknown user, the check takes the same time."""
-        expected, loop = users.get(sent.username, _NOBODY), asyncio.get_running_loop()
-        self._waiting[holder] = self._waiting.get(holder, 0) + 1
+        expected, loop = users.get(credentials.username, _NOBODY), asyncio.get_running_loop()
+        self._waiting[owner] = self._waiting.get(owner, 0) + 1
         try:
-            is_right = await loop.run_in_executor(self._threads, passwords.matches, sent.password, expected)
+            is_right = await loop.run_in_executor(self._threads, passwords.matches, credentials.password, expected)
         finally:
-            self._waiting[holder] -= 1
-            if not self._waiting[holder]:
-                del self._waiting[holder]
-        return is_right and sent.username in users
+            self._waiting[owner] -= 1
+            if not self._waiting[owner]:
+                del self._waiting[owner]
+        return is_right and credentials.username in users
 
-    def _key_of(self, request: PasswordRequest, sent: BasicCredentials) -> bytes:
+    def _key_of(self, request: PasswordRequest, credentials: BasicCredentials) -> bytes:
         """Return a digest by which the result for credentials is remembered.
 
         The digest is keyed with a random key, so that no password stays in memory.
         """
-        facts = (request.account, request.holder, request.digest, request.address, sent.username, sent.password)
+        facts = (
+            request.account,
+            request.owner,
+            request.digest,
+            request.address,
+            credentials.username,
+            credentials.password,
+        )
         return hashlib.blake2b("\0".join(facts).encode(), key=self._key, digest_size=32).digest()
 
 
-def _remember(known: OrderedDict[K, V], key: K, value: V, most: int) -> None:
-    known[key] = value
-    known.move_to_end(key)
-    while len(known) > most:
-        known.popitem(last=False)
+def _remember(cache: OrderedDict[K, V], key: K, value: V, limit: int) -> None:
+    cache[key] = value
+    cache.move_to_end(key)
+    while len(cache) > limit:
+        cache.popitem(last=False)
 
 
 def _read_module(request: PasswordRequest) -> BasicAuthModule | None:
@@ -162,7 +169,7 @@ def _read_module(request: PasswordRequest) -> BasicAuthModule | None:
         scope = edges.routes_scope(items.scope(request.account, kinds.HTTPS_EDGES.path), request.edge)
     else:
         scope = items.scope(request.account, kinds.RESERVED_DOMAINS.path)
-    item = table.find(scope, request.holder)
+    item = table.find(scope, request.owner)
     try:
         module = BasicAuthModule.of(item.modules["basic_auth"]) if item else None
     except (KeyError, MalformedRecord):
@@ -172,4 +179,4 @@ def _read_module(request: PasswordRequest) -> BasicAuthModule | None:
 
 def _open_users(module: BasicAuthModule, request: PasswordRequest) -> Mapping[str, bytes]:
     """Return the password digests of a module, by user. Raises vault.Unreadable, aws.Unavailable."""
-    return module.open_passwords(vault.context(request.account, request.holder))
+    return module.open_passwords(vault.context(request.account, request.owner))

@@ -24,32 +24,32 @@ def read(file: str) -> dict[str, Provider]:
     if not file:
         return dict(PROVIDERS)
     try:
-        found = json.loads(Path(file).read_text())
+        content = json.loads(Path(file).read_text())
     except ValueError:
         raise SettingError(f"OAUTH_ENDPOINTS names {file}, which is not valid JSON: correct it.") from None
-    return provider_table.with_endpoints(_check(found))
+    return provider_table.with_endpoints(_check(content))
 
 
-def _check(found: Any) -> Mapping[str, Mapping[str, str]]:
-    if not isinstance(found, dict):
+def _check(content: Any) -> Mapping[str, Mapping[str, str]]:
+    if not isinstance(content, dict):
         raise SettingError(
             f"The file of OAUTH_ENDPOINTS must be a JSON object with providers as keys: {', '.join(PROVIDERS)}."
         )
-    for name, endpoints in found.items():
+    for name, endpoints in content.items():
         if name not in PROVIDERS or not isinstance(endpoints, dict):
             names = ", ".join(PROVIDERS)
             raise SettingError(
                 f"OAUTH_ENDPOINTS: {name} must be one of the providers {names}, and its value must be an object."
             )
-        known = {"authorize", "token", "api"} if name == "github" else {"authorize", "token", "userinfo", "issuer"}
+        keys = {"authorize", "token", "api"} if name == "github" else {"authorize", "token", "userinfo", "issuer"}
         for key, url in endpoints.items():
-            if key not in known:
-                raise SettingError(f"OAUTH_ENDPOINTS: {name} has no endpoint {key}: use {', '.join(sorted(known))}.")
+            if key not in keys:
+                raise SettingError(f"OAUTH_ENDPOINTS: {name} has no endpoint {key}: use {', '.join(sorted(keys))}.")
             if not _is_allowed(url):
                 raise SettingError(
                     f"OAUTH_ENDPOINTS: {name}.{key} must be an https URL, or http on a loopback address."
                 )
-    return found
+    return content
 
 
 def _is_allowed(url: object) -> bool:

@@ -40,13 +40,13 @@ def admit(facts: Facts, rule: SignInRule) -> Permission | None:
     The rule lists e-mail addresses, e-mail domains, teams and organizations. One matching entry is enough. If all lists
     are empty, every user may pass.
     """
-    addresses = [it for it in facts.addresses if is_address(it)]
+    addresses = [address for address in facts.addresses if is_address(address)]
     first = addresses[0] if addresses else ""
     if rule.is_open_to_all:
         return Permission(first)
-    wanted, domains = _folded(rule.email_addresses), _folded(rule.email_domains)
+    rule_addresses, domains = _folded(rule.email_addresses), _folded(rule.email_domains)
     for address in addresses:
-        if fold(address) in wanted or fold(address).rpartition("@")[2] in domains:
+        if fold(address) in rule_addresses or fold(address).rpartition("@")[2] in domains:
             return Permission(address)
     is_member = _folded(rule.teams) & _folded(facts.teams) or _folded(rule.organizations) & _folded(facts.organizations)
     return Permission(first) if is_member else None

@@ -21,22 +21,22 @@ class TooManyExchanges(Exception):
 class ExchangeLimits:
     """Counts the running exchanges with providers, and limits their number.
 
-    In total, `most` exchanges are allowed. For one account, and for one visitor, fewer are allowed.
+    In total, `limit` exchanges are allowed. For one account, and for one visitor, fewer are allowed.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._accounts: Counter[str] = Counter()
         self._visitors: Counter[str] = Counter()
 
     @contextmanager
-    def one(self, account: str, address: str = "") -> Iterator[None]:
+    def track(self, account: str, address: str = "") -> Iterator[None]:
         """Count an exchange as running during the `with` block. Raises TooManyExchanges.
 
         `address` is the visitor's address, or "" if the exchange is a recheck of a session.
         """
         visitor, total = network_of(address) if address else "", self._accounts.total()
-        if total >= self._most or self._accounts[account] >= max(1, self._most // _OF_ACCOUNT):
+        if total >= self._limit or self._accounts[account] >= max(1, self._limit // _OF_ACCOUNT):
             raise TooManyExchanges
         if address and self._visitors[visitor] >= _OF_VISITOR:
             raise TooManyExchanges

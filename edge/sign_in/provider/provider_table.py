@@ -40,16 +40,16 @@ class Provider:
 
     def scopes_for(self, rule: SignInRule) -> tuple[str, ...]:
         """Return the scopes to request: the provider's default scopes, and the scopes that an OAuth rule adds."""
-        needed = ("read:org",) if self.name == "github" and (rule.teams or rule.organizations) else ()
-        return tuple(dict.fromkeys([*self.scopes, *needed, *rule.scopes]))
+        organization_scopes = ("read:org",) if self.name == "github" and (rule.teams or rule.organizations) else ()
+        return tuple(dict.fromkeys([*self.scopes, *organization_scopes, *rule.scopes]))
 
 
 _OPENID = ("openid", "email", "profile")
 _TWITCH_CLAIMS = '{"id_token":{"email":null,"email_verified":null},"userinfo":{"email":null,"email_verified":null}}'
 
 PROVIDERS: Mapping[str, Provider] = {
-    it.name: it
-    for it in (
+    provider.name: provider
+    for provider in (
         Provider(
             "github",
             "https://github.com/login/oauth/authorize",
@@ -177,13 +177,13 @@ def with_endpoints(endpoints: Mapping[str, Mapping[str, str]]) -> dict[str, Prov
     return {name: _with(provider, endpoints.get(name, {})) for name, provider in PROVIDERS.items()}
 
 
-def _with(provider: Provider, given: Mapping[str, str]) -> Provider:
-    facts = given.get("api") or given.get("userinfo") or provider.facts
-    issuer = given.get("issuer", "") if provider.issuer else ""
+def _with(provider: Provider, endpoints: Mapping[str, str]) -> Provider:
+    facts = endpoints.get("api") or endpoints.get("userinfo") or provider.facts
+    issuer = endpoints.get("issuer", "") if provider.issuer else ""
     return replace(
         provider,
-        authorize=given.get("authorize", provider.authorize),
-        token=given.get("token", provider.token),
+        authorize=endpoints.get("authorize", provider.authorize),
+        token=endpoints.get("token", provider.token),
         facts=facts,
         issuer=issuer or provider.issuer,
     )

@@ -49,48 +49,48 @@ async def read_facts(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Fact
 
     Malformed e-mail addresses are left out.
     """
-    found = await _READERS[answer.provider.name](answer, rule, ask)
-    addresses = tuple(filter(is_address, found.addresses))[:_PER_PAGE]
-    return replace(found, addresses=addresses, name=found.name[:_MAX_NAME])
+    facts = await _READERS[answer.provider.name](answer, rule, ask)
+    addresses = tuple(filter(is_address, facts.addresses))[:_PER_PAGE]
+    return replace(facts, addresses=addresses, name=facts.name[:_MAX_NAME])
 
 
 async def _github(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
     base = answer.provider.facts
     user = _object(await ask(f"{base}/user"))
     emails = await ask(f"{base}/user/emails", {"per_page": str(_PER_PAGE)})
-    addresses = [str(it.get("email", "")) for it in _objects(emails) if it.get("verified") is True]
+    addresses = [str(email.get("email", "")) for email in _objects(emails) if email.get("verified") is True]
     organizations, teams = set[str](), set[str]()
     if rule.teams or rule.organizations:
         organizations = {
-            fold(str(_object(it.get("organization")).get("login", "")))
-            for it in await _pages(f"{base}/user/memberships/orgs", ask)
-            if it.get("state") == "active"
+            fold(str(_object(membership.get("organization")).get("login", "")))
+            for membership in await _pages(f"{base}/user/memberships/orgs", ask)
+            if membership.get("state") == "active"
         }
     if rule.teams:
         teams = {
-            f"{owner}/{it.get('slug', '')}"
-            for it in await _pages(f"{base}/user/teams", ask)
-            if fold(owner := str(_object(it.get("organization")).get("login", ""))) in organizations
+            f"{owner}/{team.get('slug', '')}"
+            for team in await _pages(f"{base}/user/teams", ask)
+            if fold(owner := str(_object(team.get("organization")).get("login", ""))) in organizations
         }
     name = user.get("name") or user.get("login")
     return Facts(
         _subject(user.get("id")),
         tuple(addresses),
         _text(name),
-        _named(teams, rule.teams),
-        _named(organizations, rule.organizations),
+        _select(teams, rule.teams),
+        _select(organizations, rule.organizations),
     )
 
 
 async def _pages(url: str, ask: Ask) -> list[Mapping[str, Any]]:
     """Return all objects of a paginated list in GitHub's API."""
-    found: list[Mapping[str, Any]] = []
+    objects: list[Mapping[str, Any]] = []
     for page in range(1, _MAX_PAGES + 1):
-        objects = _objects(await ask(url, {"per_page": str(_PER_PAGE), "page": str(page)}))
-        found += objects
-        if len(objects) < _PER_PAGE:
+        batch = _objects(await ask(url, {"per_page": str(_PER_PAGE), "page": str(page)}))
+        objects += batch
+        if len(batch) < _PER_PAGE:
             break
-    return found
+    return objects
 
 
 async def _id_token(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
@@ -167,9 +167,9 @@ def _vouched(user: Mapping[str, Any], id: str) -> Facts:
     return Facts(_subject(user.get(id)), (email,) if email else (), _text(user.get("name")))
 
 
-def _named(found: set[str], wanted: tuple[str, ...]) -> tuple[str, ...]:
-    names = set(map(fold, wanted))
-    return tuple(sorted(it for it in found if fold(it) in names))
+def _select(names: set[str], listed: tuple[str, ...]) -> tuple[str, ...]:
+    folded = set(map(fold, listed))
+    return tuple(sorted(name for name in names if fold(name) in folded))
 
 
 def _subject(value: object) -> str:
@@ -191,4 +191,4 @@ def _object(value: object) -> Mapping[str, Any]:
 def _objects(value: object) -> list[Mapping[str, Any]]:
     if not isinstance(value, list):
         raise UnreadableAnswer("a list")
-    return [_object(it) for it in value]
+    return [_object(entry) for entry in value]

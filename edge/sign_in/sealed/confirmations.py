@@ -39,21 +39,21 @@ class Confirmations:
 
         If there are more than _MAX_SITES, the oldest are left out.
         """
-        own = _digest(site)
-        added = {**{name: end for name, end in self.sites.items() if name != own}, own: int(now) + VALIDITY}
+        digest = _digest(site)
+        added = {**{name: end for name, end in self.sites.items() if name != digest}, digest: int(now) + VALIDITY}
         return Confirmations(dict(list(added.items())[-_MAX_SITES:]))
 
 
 def read(text: str, keys: Mapping[str, bytes], now: float) -> Confirmations:
     """Return the unexpired confirmations in a cookie. A malformed cookie has no confirmations."""
     plain = sealing.unseal(text, keys, _PURPOSE)
-    found = json.loads(plain) if plain else {}
-    return Confirmations({host: end for host, end in found.items() if end > now})
+    sites = json.loads(plain) if plain else {}
+    return Confirmations({host: end for host, end in sites.items() if end > now})
 
 
-def build_cookie(made: Confirmations, kid: str, key: bytes) -> str:
+def build_cookie(confirmations: Confirmations, kid: str, key: bytes) -> str:
     """Return the Set-Cookie header that stores confirmations."""
-    value = sealing.seal(json.dumps(dict(made.sites)).encode(), kid, key, _PURPOSE)
+    value = sealing.seal(json.dumps(dict(confirmations.sites)).encode(), kid, key, _PURPOSE)
     return cookies.build(COOKIE, value, lifetime=VALIDITY)
 
 

@@ -46,16 +46,16 @@ def unseal(pair: KeyPair) -> PrivateKeys:
 
 
 def _parse(plain: bytes) -> PrivateKeys:
-    found = json.loads(plain)
-    private = load_der_private_key(base64.b64decode(found["private"]), None)
+    content = json.loads(plain)
+    private = load_der_private_key(base64.b64decode(content["private"]), None)
     if not isinstance(private, ec.EllipticCurvePrivateKey):
         raise TypeError("the stored signing key is not an EC key")
-    return PrivateKeys(private, base64.b64decode(found["state"]))
+    return PrivateKeys(private, base64.b64decode(content["state"]))
 
 
 def _public(kid: str, private: ec.EllipticCurvePrivateKey) -> dict[str, str]:
-    made: dict[str, Any] = jwt.algorithms.ECAlgorithm.to_jwk(private.public_key(), as_dict=True)
-    return {**{name: str(it) for name, it in made.items()}, "kid": kid, "alg": "ES256", "use": "sig"}
+    jwk: dict[str, Any] = jwt.algorithms.ECAlgorithm.to_jwk(private.public_key(), as_dict=True)
+    return {**{name: str(value) for name, value in jwk.items()}, "kid": kid, "alg": "ES256", "use": "sig"}
 
 
 def _encode(data: bytes) -> str:

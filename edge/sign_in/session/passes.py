@@ -29,5 +29,5 @@ def make_pass(session: Session, rule: SignInRule, decision: Decision, key: Signi
     """
     facts = decisions.facts_of(session)
     claims = tokens.make_claims(rule, facts, decision.permission, now=now, lifetime=decision.lifetime)
-    made = (cookies.build(rule.session_cookie, tokens.sign(claims, key)),) if decision.lifetime else ()
-    return Pass(tokens.list_headers(claims), made)
+    set_cookies = (cookies.build(rule.session_cookie, tokens.sign(claims, key)),) if decision.lifetime else ()
+    return Pass(tokens.list_headers(claims), set_cookies)

@@ -36,7 +36,7 @@ def make_claims(rule: SignInRule, facts: Facts, permission: Permission, *, now: 
         "name": _header(facts.name),
     }
     times = {"iat": int(now), "exp": int(now) + lifetime}
-    return {"iss": ISSUER, "aud": rule.audience, **times, **{name: it for name, it in user.items() if it}}
+    return {"iss": ISSUER, "aud": rule.audience, **times, **{name: value for name, value in user.items() if value}}
 
 
 def list_headers(claims: Mapping[str, Any]) -> dict[str, str]:

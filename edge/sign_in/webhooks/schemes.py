@@ -88,10 +88,10 @@ def verify(provider: WebhookProvider, secret: str, headers: Headers, body: bytes
 def _is_signed(scheme: Scheme, header: bytes, key: bytes, text: bytes) -> bool:
     digest = hmac.new(key, text, scheme.algorithm).digest() if key else b""
     expected = base64.b64encode(digest) if scheme.is_base64 else digest.hex().encode()
-    given = header.split(scheme.separator) if scheme.separator else [header]
-    if not expected or len(given) > _MAX_SIGNATURES:
+    signatures = header.split(scheme.separator) if scheme.separator else [header]
+    if not expected or len(signatures) > _MAX_SIGNATURES:
         return False
-    return any(hmac.compare_digest(it, scheme.prefix + expected) for it in given)
+    return any(hmac.compare_digest(signature, scheme.prefix + expected) for signature in signatures)
 
 
 def _lead(scheme: Scheme, headers: Headers, signature: bytes, now: float) -> bytes | None:
@@ -106,19 +106,19 @@ def _lead(scheme: Scheme, headers: Headers, signature: bytes, now: float) -> byt
             return None
         lead = lead.replace(b"%i", id)
     if scheme.timestamp:
-        found = _field(signature, scheme) if scheme.timestamp == "t=" else _only(headers, scheme.timestamp)
-        at = _seconds(found)
+        timestamp = _field(signature, scheme) if scheme.timestamp == "t=" else _only(headers, scheme.timestamp)
+        at = _seconds(timestamp)
         if at is None or abs(now - at) > MAX_AGE:
             return None
-        lead = lead.replace(b"%t", found)
+        lead = lead.replace(b"%t", timestamp)
     return lead
 
 
 def _field(header: bytes, scheme: Scheme) -> bytes:
     """Return the timestamp in the signature header. Return b"" if it does not occur exactly once."""
     name = scheme.timestamp.encode()
-    found = [it.removeprefix(name) for it in header.split(scheme.separator) if it.startswith(name)]
-    return found[0] if len(found) == 1 else b""
+    values = [field.removeprefix(name) for field in header.split(scheme.separator) if field.startswith(name)]
+    return values[0] if len(values) == 1 else b""
 
 
 def _seconds(text: bytes) -> float | None:
@@ -133,9 +133,9 @@ def _seconds(text: bytes) -> float | None:
 
 def _only(headers: Headers, name: str) -> bytes:
     """Return the value of a header. Return b"" if it does not occur exactly once."""
-    found = _values(headers, name)
-    return found[0] if len(found) == 1 else b""
+    values = _values(headers, name)
+    return values[0] if len(values) == 1 else b""
 
 
 def _values(headers: Headers, name: str) -> list[bytes]:
-    return [value for own, value in headers if own == name]
+    return [value for key, value in headers if key == name]

@@ -108,7 +108,7 @@ def test_a_changed_module_is_read_by_its_digest(admin: Client, module: str) -> N
 
 def test_a_holder_without_the_module_is_closed(admin: Client, module: str) -> None:
     right = request(admin, module)
-    for other in (replace(right, holder="edghtsrt_1"), replace(right, account="acct_1")):
+    for other in (replace(right, owner="edghtsrt_1"), replace(right, account="acct_1")):
         assert check(PasswordChecks(), other) == [PasswordAnswer(503)]
     admin.put(module, {"enabled": False, "credentials": USERS})
     assert check(PasswordChecks(), right) == [PasswordAnswer(503)]

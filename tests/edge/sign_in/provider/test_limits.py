@@ -12,7 +12,7 @@ def count(limits: ExchangeLimits, account: str, *addresses: str) -> int:
     with ExitStack() as running:
         for number, address in enumerate(addresses):
             try:
-                running.enter_context(limits.one(account, address))
+                running.enter_context(limits.track(account, address))
             except TooManyExchanges:
                 return number
     return len(addresses)
@@ -32,7 +32,7 @@ def test_accounts_share_the_rest() -> None:
     with ExitStack() as running:
         for account in "abcd":
             for _ in range(2):
-                running.enter_context(limits.one(account))
-        with pytest.raises(TooManyExchanges), limits.one("e"):
+                running.enter_context(limits.track(account))
+        with pytest.raises(TooManyExchanges), limits.track("e"):
             pass
     assert count(limits, "e", *(f"192.0.2.{number}" for number in range(3))) == 2

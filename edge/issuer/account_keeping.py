@@ -79,16 +79,16 @@ class AccountKeeper:
         except AttemptFailed as failed:  # the next call of `keep` repeats the request
             log.event("ca_failed", code=failed.failure.code, reason=failed.reason)
             return
-        known = acme_accounts.find(self._directory)
-        if known is None:
+        account = acme_accounts.find(self._directory)
+        if account is None:
             return
-        state = self._check_caa(authority) or known.caa
-        current = replace(known, url=authority.account_url, identities=[*authority.identities], caa=state)
-        if current.url != known.url:
+        state = self._check_caa(authority) or account.caa
+        current = replace(account, url=authority.account_url, identities=[*authority.identities], caa=state)
+        if current.url != account.url:
             self._order_again()
-        if current != known:
+        if current != account:
             acme_accounts.describe(current)
-        if known.rotates:
+        if account.rotates:
             self._rotate()
 
     def _order_again(self) -> None:

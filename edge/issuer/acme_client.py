@@ -113,9 +113,9 @@ class AcmeClient:
         """Order a certificate; return the URL of the order. Raises AttemptFailed."""
         identifiers = [messages.Identifier(typ=messages.IDENTIFIER_FQDN, value=name) for name in names]
         named = renewal_times.identify(replaces) if replaces else None
-        new = NewOrder(identifiers=identifiers, profile=self._settings.profile or None, replaces=named)
+        new_order = NewOrder(identifiers=identifiers, profile=self._settings.profile or None, replaces=named)
         with self._requests() as acme:
-            return str(acme._post(acme.directory["newOrder"], new).headers["Location"])
+            return str(acme._post(acme.directory["newOrder"], new_order).headers["Location"])
 
     def status(self, order: str) -> OrderStatus:
         """Return the status of an order, or "absent" if the account has no such order. Raises AttemptFailed."""
@@ -128,14 +128,14 @@ class AcmeClient:
 
     def challenges(self, order: str, method: Method) -> list[Challenge]:
         """Return the pending challenges of an order. Raises AttemptFailed, also if the CA has rejected a challenge."""
-        found = []
+        challenges = []
         for url in self._fetch(order, messages.Order).authorizations:
             authorization = self._fetch(url, messages.Authorization)
             if authorization.status == messages.STATUS_PENDING:
-                found.append(self._challenge(authorization, method))
+                challenges.append(self._challenge(authorization, method))
             elif authorization.status != messages.STATUS_VALID:
-                raise _rejected(authorization)
-        return found
+                raise _build_rejection(authorization)
+        return challenges
 
     def answer(self, challenge: Challenge) -> None:
         """Notify the CA that it can check the answer of a challenge. Raises AttemptFailed."""
@@ -197,11 +197,11 @@ class AcmeClient:
     def change_key(self, key: EllipticCurvePrivateKey) -> None:
         """Replace the key of the account (RFC 8555, section 7.3.5). Raises AttemptFailed."""
         with self._requests() as acme:
-            url, old = acme.directory["keyChange"], self._net.key.public_key()  # type: ignore[union-attr]
-            change = {"account": self._net.account.uri, "oldKey": old.to_json()}  # type: ignore[union-attr]
-            new = JWKEC(key=ComparableECKey(key))
-            acme._post(url, JWS.sign(json.dumps(change).encode(), new, ES256, None, url))
-            self._net.key = new
+            url, old_key = acme.directory["keyChange"], self._net.key.public_key()  # type: ignore[union-attr]
+            change = {"account": self._net.account.uri, "oldKey": old_key.to_json()}  # type: ignore[union-attr]
+            new_key = JWKEC(key=ComparableECKey(key))
+            acme._post(url, JWS.sign(json.dumps(change).encode(), new_key, ES256, None, url))
+            self._net.key = new_key
 
     def _binding(self, directory: messages.Directory) -> dict[str, Any]:
         if self._settings.eab is None:
@@ -225,7 +225,7 @@ class AcmeClient:
 
     def _challenge(self, authorization: messages.Authorization, method: Method) -> Challenge:
         kind, domain = _CHALLENGES[method], authorization.identifier.value
-        body = next((it for it in authorization.challenges if isinstance(it.chall, kind)), None)
+        body = next((body for body in authorization.challenges if isinstance(body.chall, kind)), None)
         if body is None:
             raise AttemptFailed(outcomes.internal(), f"the CA offers no {method} challenge for {domain}")
         _, value = body.chall.response_and_validation(self._net.key)
@@ -239,12 +239,12 @@ class AcmeClient:
     def _network(self, key: EllipticCurvePrivateKey) -> client.ClientNetwork:
         """Return a network client of the library that signs requests with a key."""
         jwk = JWKEC(key=ComparableECKey(key))
-        made = client.ClientNetwork(jwk, alg=ES256, user_agent="tunnel-edge", timeout=_TIMEOUT)
+        network = client.ClientNetwork(jwk, alg=ES256, user_agent="tunnel-edge", timeout=_TIMEOUT)
         if self._settings.bundle:
-            made.session.verify = self._settings.bundle
-            made.verify_ssl = self._settings.bundle  # type: ignore[assignment]  # requests takes a path too
-        made.session.hooks["response"].append(self._note)
-        return made
+            network.session.verify = self._settings.bundle
+            network.verify_ssl = self._settings.bundle  # type: ignore[assignment]  # requests takes a path too
+        network.session.hooks["response"].append(self._note)
+        return network
 
     def _connect(self) -> _Client:
         """Read the CA's directory, and register the account, unless its URL is known.
@@ -262,12 +262,12 @@ class AcmeClient:
     def _register(self, acme: _Client) -> str:
         """Register an account with the key, unless the CA has one. Return the URL of the account."""
         contact = {"contact": (self._settings.contact,)} if self._settings.contact else {}
-        own: dict[str, Any] = {**contact, **self._binding(acme.directory)}
+        fields: dict[str, Any] = {**contact, **self._binding(acme.directory)}
         try:
-            new = messages.NewRegistration.from_data(terms_of_service_agreed=True, **own)
-            return str(acme.new_account(new).uri)
-        except errors.ConflictError as known:
-            return str(known.location)
+            registration = messages.NewRegistration.from_data(terms_of_service_agreed=True, **fields)
+            return str(acme.new_account(registration).uri)
+        except errors.ConflictError as conflict:
+            return str(conflict.location)
 
     @contextmanager
     def _requests(self) -> Iterator[_Client]:
@@ -293,8 +293,8 @@ def _failure(error: messages.Error, not_before: int) -> Failure:
     return outcomes.of_problem(error.code or "", error.detail or error.title or "", domain, not_before)
 
 
-def _rejected(authorization: messages.Authorization) -> AttemptFailed:
-    found = [it.error for it in authorization.challenges if it.error]
-    if not found:
+def _build_rejection(authorization: messages.Authorization) -> AttemptFailed:
+    problems = [challenge.error for challenge in authorization.challenges if challenge.error]
+    if not problems:
         return AttemptFailed(outcomes.internal(), f"the CA set an authorization to {authorization.status.name}")
-    return AttemptFailed(_failure(found[0], 0), str(found[0]))
+    return AttemptFailed(_failure(problems[0], 0), str(problems[0]))

@@ -18,7 +18,7 @@ from edge.issuer import key_making, ordering
 from edge.issuer.attempts import AttemptFailed
 from edge.issuer.key_making import MakeKey
 from edge.issuer.order_counts import OrderCounts
-from edge.issuer.ordering import Obtained, OrderingCa, Wanted
+from edge.issuer.ordering import Obtained, OrderingCa, OrderSpec
 from edge.issuer.rules import outcomes, renewal_times
 from edge.issuer.rules.renewal_times import Plan, RenewalWindow, Validity
 from edge.issuer.stored_order import StoredOrder, TxtWriter
@@ -130,9 +130,9 @@ class Attempt:
             store.require_room()
             store.method = self.preflight(due.entry.reservation, stored)
         key_type = stored.policy.private_key_type if stored.policy else "ecdsa"
-        wanted = Wanted((stored.domain,), key_type, store.method, replaced)
+        spec = OrderSpec((stored.domain,), key_type, store.method, replaced)
         until = self.now() + ORDER_TIME
-        obtained = ordering.obtain(wanted, self.ca, store, until=until, now=self.now, sleep=self.sleep)
+        obtained = ordering.obtain(spec, self.ca, store, until=until, now=self.now, sleep=self.sleep)
         self._record(due, stored.domain, obtained, is_renewal=replaced is not None)
 
     def _store(self, due: DueRenewal, domain: str) -> StoredOrder:
@@ -141,9 +141,9 @@ class Attempt:
     def _record(self, due: DueRenewal, domain: str, obtained: Obtained, *, is_renewal: bool) -> None:
         id, certificate = obtained.order.certificate_id, x509.load_pem_x509_certificate(obtained.chain.pem.encode())
         plan = find_plan(self.ca, id, certificate, self._second)
-        done = outcomes.succeed(due.entry.renewal, id, plan, find_validity(certificate))
+        renewal = outcomes.succeed(due.entry.renewal, id, plan, find_validity(certificate))
         counted = () if is_renewal else (self.counts.count_issued(domain, self._second),)
-        result = issued_certificates.record(due, obtained.order, obtained.chain, done, counted)
+        result = issued_certificates.record(due, obtained.order, obtained.chain, renewal, counted)
         log.event("certificate_issued" if result == "recorded" else "certificate_unused", domain=domain, certificate=id)
         if result == "unwanted":
             issued_certificates.give_up(due, obtained.order, obtained.chain.pem)
@@ -188,4 +188,4 @@ def find_plan(ca: AttemptCa, id: str, certificate: x509.Certificate, now: int) -
 def find_validity(certificate: x509.Certificate) -> Validity:
     """Return the validity of a certificate as Unix seconds."""
     times = (certificate.not_valid_before_utc, certificate.not_valid_after_utc)
-    return Validity(*(int(it.timestamp()) for it in times))
+    return Validity(*(int(time.timestamp()) for time in times))

@@ -78,37 +78,38 @@ class Issuer:
         if not due:
             return
         times = await self._call(self._counts.list_all, now)
-        chosen, held = self._choose(due, self._counts.bounds.every.count - len(times), room, now)
-        self._has_more = len(chosen) + len(held) < len(due)
-        for it in chosen:
-            task = asyncio.create_task(self._call(self._claim, it))
+        chosen, postponed = self._choose(due, self._counts.bounds.service.count - len(times), room, now)
+        self._has_more = len(chosen) + len(postponed) < len(due)
+        for renewal in chosen:
+            task = asyncio.create_task(self._call(self._claim, renewal))
             self._running.add(task)
             task.add_done_callback(self._on_ended)
-        await self._call(self._hold, held[:_MAX_HELD], times, now)
+        await self._call(self._hold, postponed[:_MAX_HELD], times, now)
 
     def _choose(
-        self, due: Sequence[DueRenewal], left: int, room: int, now: int
+        self, due: Sequence[DueRenewal], remaining: int, room: int, now: int
     ) -> tuple[list[DueRenewal], list[DueRenewal]]:
         """Return the entries to attempt now, and those that must wait. Both are in the order of AccountTurns.
 
-        `left` is the number of orders that the service-wide limit still allows. An entry that must wait for this limit
-        does not use up the turn of its account.
+        `remaining` is the number of orders that the service-wide limit still allows. An entry that must wait for this
+        limit does not use up the turn of its account.
         """
-        by_key = {(it.entry.account, it.entry.reservation): it for it in due}
-        counted = {key for key, it in by_key.items() if _counts(it)} if left <= 0 else set()
-        candidates = {key: account_turns.candidate(it.entry, now) for key, it in by_key.items()}
-        free = [it for key, it in candidates.items() if key not in counted]
-        chosen = self._turns.choose(free, room if left <= 0 else min(room, left))
-        held = self._turns.sort(candidates[key] for key in counted)
-        return [by_key[it.account, it.id] for it in chosen], [by_key[it.account, it.id] for it in held]
+        by_key = {(renewal.entry.account, renewal.entry.reservation): renewal for renewal in due}
+        counted = {key for key, renewal in by_key.items() if _counts(renewal)} if remaining <= 0 else set()
+        candidates = {key: account_turns.candidate(renewal.entry, now) for key, renewal in by_key.items()}
+        free = [candidate for key, candidate in candidates.items() if key not in counted]
+        limit = room if remaining <= 0 else min(room, remaining)
+        chosen = [by_key[candidate.account, candidate.id] for candidate in self._turns.choose(free, limit)]
+        postponed = self._turns.sort(candidates[key] for key in counted)
+        return chosen, [by_key[candidate.account, candidate.id] for candidate in postponed]
 
-    def _hold(self, held: Sequence[DueRenewal], times: Sequence[int], now: int) -> None:
+    def _hold(self, postponed: Sequence[DueRenewal], times: Sequence[int], now: int) -> None:
         """Postpone each entry until the service-wide limit admits its order."""
-        bound, taken = self._counts.bounds.every, [*times]
-        for it in held:
-            taken.append(bound.admits_at(taken, now))
-            failure = outcomes.rate_limited(bound.limit, taken[-1])
-            renewal_schedule.postpone(it, outcomes.hold(it.entry.renewal, failure, now))
+        bound, admissions = self._counts.bounds.service, [*times]
+        for due in postponed:
+            admissions.append(bound.admits_at(admissions, now))
+            failure = outcomes.rate_limited(bound.limit, admissions[-1])
+            renewal_schedule.postpone(due, outcomes.hold(due.entry.renewal, failure, now))
 
     def _claim(self, due: DueRenewal) -> None:
         """Claim an entry and make an attempt, unless another issuer was first."""

@@ -46,10 +46,10 @@ async def serve(settings: Settings, parameters: Parameters | None = None) -> Non
     """Obtain and renew certificates until cancelled. Raises SettingError."""
     memory.forbid_dumps()
     parameters = parameters or Parameters()
-    own = issuer_settings.from_environment()
+    config = issuer_settings.from_environment()
     Progress(settings.directory, "issuer").report("reading the key of its account")
-    ca = await asyncio.to_thread(connect, own)
-    attempt = _build_attempt(settings, own, ca, parameters)
+    ca = await asyncio.to_thread(connect, config)
+    attempt = _build_attempt(settings, config, ca, parameters)
     issuer = Issuer(attempt.run, attempt.counts, parameters.pace, now=parameters.now)
     retired = Retired(ca, parameters.pace.retire, now=parameters.now)
 
@@ -59,21 +59,21 @@ async def serve(settings: Settings, parameters: Parameters | None = None) -> Non
     measured = ProcessMetrics("issuer", gauges, dict, log.ISSUER_EVENTS)
     lookups = Resolver(servers.build_source(settings.dns_servers))
     find_caa = partial(domain_checks.find_caa, lookups, settings.tunnel_domain)
-    account = AccountKeeper(own.directory, ca, parameters.pace.retire, find_caa)
+    account = AccountKeeper(config.directory, ca, parameters.pace.retire, find_caa)
     work = [issuer.serve(), retired.serve(), account.serve()]
-    if own.orders_operator:
+    if config.orders_operator:
         work.append(_order_for_operator(settings, attempt, parameters.pace))
     async with metrics.serve_at_socket(settings.issuer_metrics_socket, measured):
         await tasks.run_all(*work)
 
 
-def connect(own: IssuerSettings) -> AcmeClient:
+def connect(config: IssuerSettings) -> AcmeClient:
     """Return a client for the CA with the operator's account. Raises SettingError if the store fails."""
-    eab = (own.eab_kid, own.eab_hmac) if own.eab_kid else None
+    eab = (config.eab_kid, config.eab_hmac) if config.eab_kid else None
     try:
-        key, known = account_keeping.read_key(own.directory), acme_accounts.find(own.directory)
-        url = known.url if known else ""
-        return AcmeClient(CaSettings(own.directory, own.contact, own.profile, own.bundle, url, eab), key)
+        key, account = account_keeping.read_key(config.directory), acme_accounts.find(config.directory)
+        url = account.url if account else ""
+        return AcmeClient(CaSettings(config.directory, config.contact, config.profile, config.bundle, url, eab), key)
     except aws.AwsError as error:
         raise SettingError(
             f"The store cannot be used ({error.code}): check the DynamoDB table and the KMS key."
@@ -100,7 +100,7 @@ async def _order_for_operator(settings: Settings, attempt: Attempt, pace: Pace) 
     await PeriodicTask("operator_certificate", run, pace.poll, failures=aws.AwsError).run()
 
 
-def _build_attempt(settings: Settings, own: IssuerSettings, ca: AcmeClient, parameters: Parameters) -> Attempt:
+def _build_attempt(settings: Settings, config: IssuerSettings, ca: AcmeClient, parameters: Parameters) -> Attempt:
     finder = servers.build_resolver(settings.dns_servers)
 
     async def find_addresses(domain: str) -> list[str]:
@@ -111,8 +111,8 @@ def _build_attempt(settings: Settings, own: IssuerSettings, ca: AcmeClient, para
         Resolver(servers.build_source(settings.dns_servers)),
         find_addresses,
         (lambda _: True) if settings.dns_servers else addresses.is_public,
-        own.http_port,
+        config.http_port,
     )
     complete = Resolver(servers.build_complete_source(settings.dns_servers))
-    txt = TxtRecords(own.dns, complete.find_without) if own.dns else None
+    txt = TxtRecords(config.dns, complete.find_without) if config.dns else None
     return Attempt(ca, checks, txt, OrderCounts(parameters.bounds), now=parameters.now)

@@ -64,11 +64,11 @@ def make_in_child(wish: KeyWish) -> SealedKey:
     """Create and encrypt a key in a child process. Raises AttemptFailed."""
     command = [sys.executable, "-m", "edge.issuer.key_making"]
     try:
-        done = subprocess.run(  # noqa: S603 (the arguments are constant)
+        process = subprocess.run(  # noqa: S603 (the arguments are constant)
             command, input=json.dumps(asdict(wish)).encode(), stdout=subprocess.PIPE, timeout=_TIMEOUT, check=True
         )
-        made = {name: base64.b64decode(text) for name, text in json.loads(done.stdout).items()}
-        return SealedKey(**made)
+        values = {name: base64.b64decode(text) for name, text in json.loads(process.stdout).items()}
+        return SealedKey(**values)
     except (subprocess.SubprocessError, OSError, ValueError) as error:
         raise AttemptFailed(
             outcomes.internal(), f"the creation of a private key failed: {type(error).__name__}"
@@ -80,10 +80,10 @@ def main() -> None:
     memory.forbid_dumps()
     wish = json.load(sys.stdin)
     try:
-        made = make(KeyWish(**{**wish, "names": tuple(wish["names"])}))
+        sealed_key = make(KeyWish(**{**wish, "names": tuple(wish["names"])}))
     except aws.AwsError as error:
         sys.exit(f"A private key could not be encrypted ({error.code}): check the KMS key.")
-    json.dump({name: base64.b64encode(value).decode() for name, value in asdict(made).items()}, sys.stdout)
+    json.dump({name: base64.b64encode(value).decode() for name, value in asdict(sealed_key).items()}, sys.stdout)
 
 
 if __name__ == "__main__":

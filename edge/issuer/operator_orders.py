@@ -15,7 +15,7 @@ from edge.issuer.attempt import AttemptCa
 from edge.issuer.attempts import AttemptFailed, Challenge
 from edge.issuer.key_making import KeyWish, MakeKey, SealedKey
 from edge.issuer.order_counts import OrderCounts
-from edge.issuer.ordering import Wanted
+from edge.issuer.ordering import OrderSpec
 from edge.issuer.rules import outcomes
 from edge.issuer.stored_order import TxtWriter
 from edge.process import log
@@ -39,11 +39,11 @@ class OperatorOrders:
 
     def run(self) -> None:
         """Claim the certificate if it is due, and obtain or renew it. Raises aws.Unavailable."""
-        found, now = operator_certificate.read_renewal(), int(self.now())
-        if found.renewal.due_at > now:
+        stored, now = operator_certificate.read_renewal(), int(self.now())
+        if stored.renewal.due_at > now:
             return
-        claimed_until = replace(found.renewal, due_at=now + self.claim, is_claimed=True, tried_at=now)
-        claimed = operator_certificate.write_renewal(found, claimed_until)
+        claimed_until = replace(stored.renewal, due_at=now + self.claim, is_claimed=True, tried_at=now)
+        claimed = operator_certificate.write_renewal(stored, claimed_until)
         if claimed is None:
             return
         try:
@@ -67,14 +67,14 @@ class OperatorOrders:
         store = _OperatorStore(self, is_renewal=replaced is not None)
         if ordering.find_current(self.ca, store) is None:
             self.check(self.domain, operator_certificate.alias_target())
-        wanted = Wanted((self.domain, f"*.{self.domain}"), "ecdsa", "dns-01", replaced)
+        spec = OrderSpec((self.domain, f"*.{self.domain}"), "ecdsa", "dns-01", replaced)
         until = self.now() + attempt.ORDER_TIME
-        obtained = ordering.obtain(wanted, self.ca, store, until=until, now=self.now, sleep=self.sleep)
+        obtained = ordering.obtain(spec, self.ca, store, until=until, now=self.now, sleep=self.sleep)
         certificate = x509.load_pem_x509_certificate(obtained.chain.pem.encode())
         plan = attempt.find_plan(self.ca, operator_certificate.ID, certificate, int(self.now()))
         validity = attempt.find_validity(certificate)
-        done = outcomes.succeed(claimed.renewal, operator_certificate.ID, plan, validity)
-        if operator_certificate.record(claimed, obtained.order, obtained.chain.pem, done):
+        renewal = outcomes.succeed(claimed.renewal, operator_certificate.ID, plan, validity)
+        if operator_certificate.record(claimed, obtained.order, obtained.chain.pem, renewal):
             log.event("certificate_issued", domain=self.domain, certificate=operator_certificate.ID)
 
 

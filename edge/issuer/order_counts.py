@@ -13,7 +13,7 @@ from edge.issuer.rules import order_bounds, outcomes
 from edge.issuer.rules.order_bounds import Bound, History, Limit, OrderBounds
 
 # Names of counts. `_ORDERED` counts all orders. `_MIRRORED` omits orders that replace a certificate, as the CA does.
-_ORDERED, _MIRRORED = ("account",), ("every", "registered")
+_ORDERED, _MIRRORED = ("account",), ("service", "registered")
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class OrderCounts:
 
     def list_all(self, now: int) -> list[int]:
         """Return the times of earlier orders that count towards the limit for all accounts together."""
-        every = _set(order_times.ALL.id, self.bounds.every)
-        return order_times.read({"every": every}, now)["every"]
+        service_wide = _set(order_times.ALL.id, self.bounds.service)
+        return order_times.read({"service": service_wide}, now)["service"]
 
     def _sets(self, account: str, domain: str) -> Mapping[str, TimeSet]:
         bounds = self.bounds
@@ -60,7 +60,7 @@ class OrderCounts:
             "failed": _set(f"failed/{domain}", bounds.failed),
             "issued": _set(f"issued/{domain}", bounds.issued),
             "account": _bounded(f"account/{account}", bounds.account),
-            "every": _bounded(order_times.ALL.id, bounds.every),
+            "service": _bounded(order_times.ALL.id, bounds.service),
             "registered": _bounded(f"registered/{domains.find_registrable(domain)}", bounds.registered),
         }
 

@@ -74,7 +74,7 @@ class OrderStore(Protocol):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class OrderSpec:
     """The certificate to obtain. `replaces` is the certificate that it renews, or None."""
 
     names: tuple[str, ...]
@@ -106,7 +106,7 @@ def find_current(ca: OrderingCa, store: OrderStore) -> UnfinishedOrder | None:
 
 
 def obtain(
-    wanted: Wanted,
+    spec: OrderSpec,
     ca: OrderingCa,
     store: OrderStore,
     *,
@@ -119,41 +119,41 @@ def obtain(
     The attempt ends at the Unix second `until`. After a failure, the order stays stored for another attempt, unless
     the CA has ended it.
     """
-    order, answered = store.find() or _begin(wanted, ca, store), set[str]()
+    order, answered = store.find() or _begin(spec, ca, store), set[str]()
     with _withdrawing(store):
         while (status := ca.status(order.url)) != "valid":
             if status == "pending":
-                for challenge in _list_new(wanted, ca, order, answered):
+                for challenge in _list_new(spec, ca, order, answered):
                     store.publish(challenge)
-                    _answer(challenge, wanted, ca, order)
+                    _answer(challenge, spec, ca, order)
             elif status == "ready":
                 ca.finalize(order.url, x509.load_der_x509_csr(order.request))
             elif status in _ENDED:
-                _end(wanted, ca, store, order)
+                _end(spec, ca, store, order)
             if now() >= until:
                 raise AttemptFailed(outcomes.ca_unreachable(), f"the order is still {status}")
             sleep(_PAUSE)
-        return Obtained(_checked(ca.download(order.url), wanted, order, now()), order)
+        return Obtained(_parse_chain(ca.download(order.url), spec, order, now()), order)
 
 
-def _begin(wanted: Wanted, ca: OrderingCa, store: OrderStore) -> UnfinishedOrder:
+def _begin(spec: OrderSpec, ca: OrderingCa, store: OrderStore) -> UnfinishedOrder:
     """Create a key and an order at the CA, and store the order."""
-    id, made = store.make_key(wanted.names, wanted.key_type)
+    id, sealed_key = store.make_key(spec.names, spec.key_type)
     store.admit()
-    url = ca.order(wanted.names, wanted.replaces)
-    order = UnfinishedOrder(url, wanted.names[0], wanted.method, id, made.request, made.key)
+    url = ca.order(spec.names, spec.replaces)
+    order = UnfinishedOrder(url, spec.names[0], spec.method, id, sealed_key.request, sealed_key.key)
     store.put(order)
     return order
 
 
-def _list_new(wanted: Wanted, ca: OrderingCa, order: UnfinishedOrder, answered: set[str]) -> list[Challenge]:
+def _list_new(spec: OrderSpec, ca: OrderingCa, order: UnfinishedOrder, answered: set[str]) -> list[Challenge]:
     """Return the pending challenges with tokens that are not in `answered`. Add these tokens to `answered`."""
-    new = [it for it in ca.challenges(order.url, wanted.method) if it.token not in answered]
-    answered.update(it.token for it in new)
-    return new
+    challenges = [challenge for challenge in ca.challenges(order.url, spec.method) if challenge.token not in answered]
+    answered.update(challenge.token for challenge in challenges)
+    return challenges
 
 
-def _answer(challenge: Challenge, wanted: Wanted, ca: OrderingCa, order: UnfinishedOrder) -> None:
+def _answer(challenge: Challenge, spec: OrderSpec, ca: OrderingCa, order: UnfinishedOrder) -> None:
     """Notify the CA that it can check a challenge.
 
     An error is ignored if the challenge is not pending any more, for example because another issuer has answered it.
@@ -161,14 +161,14 @@ def _answer(challenge: Challenge, wanted: Wanted, ca: OrderingCa, order: Unfinis
     try:
         ca.answer(challenge)
     except AttemptFailed:
-        if challenge.token in [it.token for it in ca.challenges(order.url, wanted.method)]:
+        if challenge.token in [pending.token for pending in ca.challenges(order.url, spec.method)]:
             raise
 
 
-def _end(wanted: Wanted, ca: OrderingCa, store: OrderStore, order: UnfinishedOrder) -> None:
+def _end(spec: OrderSpec, ca: OrderingCa, store: OrderStore, order: UnfinishedOrder) -> None:
     """Remove an order that the CA has ended. Raises AttemptFailed with the CA's reason."""
     store.drop()
-    ca.challenges(order.url, wanted.method)
+    ca.challenges(order.url, spec.method)
     raise AttemptFailed(outcomes.internal(), "the CA has ended the order without giving a reason")
 
 
@@ -183,7 +183,7 @@ def _withdrawing(store: OrderStore) -> Iterator[None]:
             log.event("answer_left", reason=failed.reason)
 
 
-def _checked(pem: str, wanted: Wanted, order: UnfinishedOrder, now: float) -> Chain:
+def _parse_chain(pem: str, spec: OrderSpec, order: UnfinishedOrder, now: float) -> Chain:
     """Parse the certificate chain from the CA, and check that it matches the order. Raises AttemptFailed."""
     try:
         chain = crypto.chains.read(pem, _MAX_CHAIN)
@@ -192,7 +192,7 @@ def _checked(pem: str, wanted: Wanted, order: UnfinishedOrder, now: float) -> Ch
     leaf, request = chain.leaf, x509.load_der_x509_csr(order.request)
     checks = {
         "has another key than the order": leaf.public_key == request.public_key(),
-        "has other names than the order": sorted(leaf.dns_names) == sorted(wanted.names) and not leaf.ips,
+        "has other names than the order": sorted(leaf.dns_names) == sorted(spec.names) and not leaf.ips,
         "is not valid now": leaf.not_before.timestamp() <= now < leaf.not_after.timestamp(),
     }
     if wrong := [problem for problem, is_right in checks.items() if not is_right]:

@@ -63,24 +63,26 @@ class Retired:
         tried again, at the same intervals as an order.
         """
         now = int(self._now())
-        for lost in issued_certificates.find_lost(now)[:_AT_ONCE]:
+        for certificate in issued_certificates.find_lost(now)[:_AT_ONCE]:
             try:
-                self._revoke(lost)
+                self._revoke(certificate)
             except AttemptFailed as failed:
-                log.event("ca_failed", code=failed.failure.code, reason=failed.reason, certificate=lost.certificate_id)
-                retries_at = outcomes.find_retry(lost.attempts, now, self._random())
-                issued_certificates.postpone_lost(lost, max(retries_at, failed.failure.not_before))
+                log.event(
+                    "ca_failed", code=failed.failure.code, reason=failed.reason, certificate=certificate.certificate_id
+                )
+                retries_at = outcomes.find_retry(certificate.attempts, now, self._random())
+                issued_certificates.postpone_lost(certificate, max(retries_at, failed.failure.not_before))
             except MalformedRecord:
-                log.event("certificate_malformed", certificate=lost.certificate_id)
+                log.event("certificate_malformed", certificate=certificate.certificate_id)
 
-    def _revoke(self, lost: LostCertificate) -> None:
+    def _revoke(self, record: LostCertificate) -> None:
         """Revoke a certificate, unless it is deleted or has expired. Raises AttemptFailed, aws.AwsError."""
-        if pem := lost.chain or issued_certificates.read_chain(lost.account, lost.certificate_id):
+        if pem := record.chain or issued_certificates.read_chain(record.account, record.certificate_id):
             certificate = x509.load_pem_x509_certificate(pem.encode())
             if certificate.not_valid_after_utc.timestamp() > self._now():
                 self._ca.revoke(certificate, CESSATION)
-                log.event("certificate_revoked", certificate=lost.certificate_id)
-        issued_certificates.forget_lost(lost)
+                log.event("certificate_revoked", certificate=record.certificate_id)
+        issued_certificates.forget_lost(record)
 
     def replace_rejected(self) -> None:
         """For each certificate that Envoy rejects, schedule another order a day later. Raises aws.AwsError."""

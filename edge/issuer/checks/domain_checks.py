@@ -90,12 +90,12 @@ class DomainChecks:
 
     def _probe(self, domain: str) -> Sequence[HttpAnswer]:
         """Publish a test token, and fetch its answer from each public address of a domain."""
-        found = asyncio.run(self.find_addresses(domain))
-        addresses = [it for it in found if self.may_connect(it)][:_MAX_ADDRESSES]
+        candidates = asyncio.run(self.find_addresses(domain))
+        addresses = [address for address in candidates if self.may_connect(address)][:_MAX_ADDRESSES]
         expected = Expected(domain, secrets.token_urlsafe(32), secrets.token_urlsafe(32))
         challenge_records.put(domain, PendingChallenge(expected.token, expected.answer))
         try:
-            return [self._probe_address(it, expected) for it in addresses]
+            return [self._probe_address(address, expected) for address in addresses]
         finally:
             challenge_records.remove(domain)
 

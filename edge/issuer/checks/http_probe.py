@@ -55,7 +55,7 @@ def _get(address: str, port: int, expected: Expected, deadline: float) -> HTTPRe
     request = (
         f"GET {PATH}{expected.token} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: tunnel-edge\r\nConnection: close\r\n\r\n"
     )
-    with closing(socket.create_connection((address, port), _left(deadline))) as plain:
+    with closing(socket.create_connection((address, port), _seconds_left(deadline))) as plain:
         connection = _with_tls(plain, expected.domain) if port == _HTTPS else plain
         connection.sendall(request.encode())
         response = HTTPResponse(_Received(_read(connection, deadline)))  # type: ignore[arg-type]
@@ -75,7 +75,7 @@ def _read(connection: socket.socket, deadline: float) -> bytes:
     read = b""
     while len(read) < _MAX_BYTES:
         try:
-            connection.settimeout(_left(deadline))
+            connection.settimeout(_seconds_left(deadline))
             part = connection.recv(_MAX_BYTES - len(read))
         except TimeoutError:
             if not read:
@@ -104,8 +104,8 @@ def _is_own(location: str, expected: Expected) -> bool:
     return is_own_host and parts.path == f"{PATH}{expected.token}"
 
 
-def _left(deadline: float) -> float:
+def _seconds_left(deadline: float) -> float:
     """Return the seconds until a deadline. Raises TimeoutError."""
-    if (left := deadline - time.monotonic()) <= 0:
+    if (seconds := deadline - time.monotonic()) <= 0:
         raise TimeoutError
-    return left
+    return seconds

@@ -37,33 +37,38 @@ class AccountTurns:
     _count: int = 0
     _last: dict[str, int] = field(default_factory=dict)  # the number of the last turn of each account
 
-    def choose(self, due: Iterable[Candidate], most: int) -> list[Candidate]:
-        """Return at most `most` candidates, in the order of their attempts. Count a turn for the account of each."""
-        found = self.sort(due)
-        chosen = found[:most]
-        for it in chosen:
+    def choose(self, due: Iterable[Candidate], limit: int) -> list[Candidate]:
+        """Return at most `limit` candidates, in the order of their attempts. Count a turn for the account of each."""
+        candidates = self.sort(due)
+        chosen = candidates[:limit]
+        for candidate in chosen:
             self._count += 1
-            self._last[it.account] = self._count
-        self._forget({it.account for it in found})
+            self._last[candidate.account] = self._count
+        self._forget({candidate.account for candidate in candidates})
         return chosen
 
     def sort(self, due: Iterable[Candidate]) -> list[Candidate]:
         """Return candidates in the order in which to attempt them."""
-        found = sorted(due, key=lambda it: (it.due_at, it.id))
-        urgent = sorted((it for it in found if it.urgent_at), key=lambda it: it.urgent_at)
-        return [*urgent, *self._in_turn([it for it in found if not it.urgent_at])]
+        candidates = sorted(due, key=lambda candidate: (candidate.due_at, candidate.id))
+        urgent = sorted(
+            (candidate for candidate in candidates if candidate.urgent_at), key=lambda candidate: candidate.urgent_at
+        )
+        return [*urgent, *self._in_turn([candidate for candidate in candidates if not candidate.urgent_at])]
 
-    def _in_turn(self, found: Sequence[Candidate]) -> list[Candidate]:
+    def _in_turn(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Return candidates in rounds, with one of each account.
 
         In a round, the longest-waiting account comes first.
         """
-        seen, rounds = Counter[str](), defaultdict[int, list[Candidate]](list)
-        for it in found:
-            rounds[seen[it.account]].append(it)
-            seen[it.account] += 1
-        by_turn = (sorted(some, key=lambda it: self._last.get(it.account, 0)) for _, some in sorted(rounds.items()))
-        return [it for some in by_turn for it in some]
+        counts, rounds = Counter[str](), defaultdict[int, list[Candidate]](list)
+        for candidate in candidates:
+            rounds[counts[candidate.account]].append(candidate)
+            counts[candidate.account] += 1
+        by_round = (
+            sorted(entries, key=lambda candidate: self._last.get(candidate.account, 0))
+            for _, entries in sorted(rounds.items())
+        )
+        return [candidate for entries in by_round for candidate in entries]
 
     def _forget(self, accounts: set[str]) -> None:
         """Forget the turns of accounts without due entries. When such an account has an entry again, it comes first."""

@@ -29,19 +29,19 @@ class Wish(NamedTuple):
 
 def admits(records: Iterable[CaaRecord], wish: Wish) -> bool:
     """Return whether CAA records permit an order. A CA that has no names for CAA records does not check them."""
-    found = [record._replace(tag=record.tag.lower()) for record in records]
-    if any(it.flags & _CRITICAL and it.tag not in _KNOWN for it in found):
+    normal_records = [record._replace(tag=record.tag.lower()) for record in records]
+    if any(record.flags & _CRITICAL and record.tag not in _KNOWN for record in normal_records):
         return False
-    wild = [it for it in found if it.tag == "issuewild"]
-    relevant = wild if wish.is_wildcard and wild else [it for it in found if it.tag == "issue"]
-    return not relevant or not wish.identities or any(_admits(it.value, wish) for it in relevant)
+    wild = [record for record in normal_records if record.tag == "issuewild"]
+    relevant = wild if wish.is_wildcard and wild else [record for record in normal_records if record.tag == "issue"]
+    return not relevant or not wish.identities or any(_admits(record.value, wish) for record in relevant)
 
 
 def protects(records: Iterable[CaaRecord], wish: Wish) -> bool:
     """Return whether CAA records permit only orders of the wish's account, with the wish's kind of challenge."""
-    issuing = [it for it in records if it.tag.lower() in ("issue", "issuewild")]
-    return any(it.tag.lower() == "issue" for it in issuing) and all(
-        _is_empty(it.value) or (_admits(it.value, wish) and _names(it.value, wish)) for it in issuing
+    issuing = [record for record in records if record.tag.lower() in ("issue", "issuewild")]
+    return any(record.tag.lower() == "issue" for record in issuing) and all(
+        _is_empty(record.value) or (_admits(record.value, wish) and _names(record.value, wish)) for record in issuing
     )
 
 
@@ -59,8 +59,10 @@ def _admits(value: str, wish: Wish) -> bool:
     issuer, *parts = (part.strip() for part in value.split(";"))
     if issuer.lower().removesuffix(".") not in wish.identities:
         return False
-    parameters = [(name.strip().lower(), text.strip()) for name, _, text in (it.partition("=") for it in parts if it)]
+    parameters = [
+        (name.strip().lower(), text.strip()) for name, _, text in (part.partition("=") for part in parts if part)
+    ]
     accounts = [text for name, text in parameters if name == "accounturi"]
     methods = [text for name, text in parameters if name == "validationmethods"]
     of_account = not accounts or accounts == [wish.account_url]
-    return of_account and all(wish.method in (it.strip() for it in text.split(",")) for text in methods)
+    return of_account and all(wish.method in (name.strip() for name in text.split(",")) for text in methods)

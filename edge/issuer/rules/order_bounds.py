@@ -24,7 +24,7 @@ class Bound:
 
     def admits_at(self, times: Sequence[int], now: int) -> int:
         """Return when the next order is admitted after earlier orders at `times`. Return 0 if it is admitted now."""
-        recent = sorted(it for it in times if it > now - self.seconds)
+        recent = sorted(time for time in times if time > now - self.seconds)
         return recent[-self.count] + self.seconds if len(recent) >= self.count else 0
 
 
@@ -35,7 +35,9 @@ class OrderBounds:
     failed: Bound = Bound(5, _DAY, "this domain has had five failed orders in a day")
     issued: Bound = Bound(4, 7 * _DAY, "this domain has got four certificates in a week")
     account: Bound = Bound(20, _HOUR, "the account has had 20 orders in an hour")
-    every: Bound = Bound(order_times.ALL.limit, order_times.ALL.seconds, "the service has reached its limit of orders")
+    service: Bound = Bound(
+        order_times.ALL.limit, order_times.ALL.seconds, "the service has reached its limit of orders"
+    )
     registered: Bound = Bound(40, 7 * _DAY, "the names below this registered domain have had 40 orders in a week")
 
 
@@ -46,7 +48,7 @@ class History:
     failed: Sequence[int] = ()
     issued: Sequence[int] = ()
     account: Sequence[int] = ()
-    every: Sequence[int] = ()
+    service: Sequence[int] = ()
     registered: Sequence[int] = ()
 
 
@@ -65,7 +67,7 @@ def find_limit(bounds: OrderBounds, history: History, now: int, *, replaces: boo
     """
     checks = [(bounds.failed, history.failed), (bounds.account, history.account)]
     if not replaces:
-        checks += [(bounds.issued, history.issued), (bounds.every, history.every)]
+        checks += [(bounds.issued, history.issued), (bounds.service, history.service)]
         checks.append((bounds.registered, history.registered))
     reached = [(bound.admits_at(times, now), bound.limit) for bound, times in checks]
     not_before, sentence = max(reached)

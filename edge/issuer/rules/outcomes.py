@@ -183,5 +183,5 @@ def internal() -> Failure:
 
 def _clean(sentence: str) -> str:
     """Return a sentence from the CA as one line of printable characters, cut to 255 bytes."""
-    line = " ".join("".join(it if it.isprintable() else " " for it in sentence).split())
+    line = " ".join("".join(character if character.isprintable() else " " for character in sentence).split())
     return line.encode()[:_MAX_SENTENCE].decode(errors="ignore")

@@ -63,5 +63,5 @@ def check_answers(domain: str, answers: Sequence[HttpAnswer], port: int) -> Fail
     """Return why the CA may not find the answer of a challenge, or None. Every public address must answer."""
     if not answers:
         return outcomes.http_unreachable(domain, "", port, "was found")
-    wrong = next((it for it in answers if not it.is_ours), None)
+    wrong = next((answer for answer in answers if not answer.is_ours), None)
     return outcomes.http_unreachable(domain, wrong.address, port, wrong.answer) if wrong else None

@@ -63,8 +63,8 @@ class Plan:
 def plan(certificate_id: str, validity: Validity, window: RenewalWindow | None, now: int) -> Plan:
     """Return when to renew a certificate. `window` is None without a suggestion from the CA."""
     if window is None:
-        left = validity.lifetime // (2 if validity.lifetime < _SHORT else 3)
-        return Plan(validity.end - left, 0)
+        margin = validity.lifetime // (2 if validity.lifetime < _SHORT else 3)
+        return Plan(validity.end - margin, 0)
     renews_at = window.start + int(_share(certificate_id) * max(0, window.end - window.start))
     return Plan(renews_at, now + max(_MIN_RECHECK, min(window.retry_after, _MAX_RECHECK)))
 

@@ -14,7 +14,7 @@ from edge.issuer.rules.order_bounds import Bound, OrderBounds
 from tests.transports import Client
 
 POLICY = {"authority": "letsencrypt"}
-COUNTS = OrderCounts(OrderBounds(every=Bound(2, 1000, "the service has had two orders")))
+COUNTS = OrderCounts(OrderBounds(service=Bound(2, 1000, "the service has had two orders")))
 
 
 @pytest.fixture(autouse=True)

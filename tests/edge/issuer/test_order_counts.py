@@ -14,7 +14,7 @@ COUNTS = OrderCounts(
         failed=Bound(1, 100, "failed"),
         issued=Bound(1, 100, "issued"),
         account=Bound(3, 100, "account"),
-        every=Bound(4, 50, "every"),
+        service=Bound(4, 50, "every"),
         registered=Bound(2, 100, "registered"),
     )
 )

@@ -12,12 +12,12 @@ from chalicelib.model.tls.certificate_policies import PolicyKeyType
 from edge.issuer import key_making, ordering
 from edge.issuer.attempts import AttemptFailed, Challenge
 from edge.issuer.key_making import KeyWish, SealedKey
-from edge.issuer.ordering import Obtained, Wanted
+from edge.issuer.ordering import Obtained, OrderSpec
 from edge.issuer.rules import outcomes
 from tests.edge.issuer.fake_ca import DOMAIN, Ca, Killed, World
 
 NOW = datetime.now(UTC).timestamp()
-WANTED_CERTIFICATE = Wanted((DOMAIN,), "ecdsa", "http-01")
+SPEC = OrderSpec((DOMAIN,), "ecdsa", "http-01")
 
 
 class Store:
@@ -56,10 +56,8 @@ class Store:
         self._world.published.clear()
 
 
-def obtain(
-    world: World, wanted_certificate: Wanted = WANTED_CERTIFICATE, now: Callable[[], float] = lambda: NOW
-) -> Obtained:
-    return ordering.obtain(wanted_certificate, Ca(world), Store(world), until=NOW + 60, now=now, sleep=lambda _: None)
+def obtain(world: World, spec: OrderSpec = SPEC, now: Callable[[], float] = lambda: NOW) -> Obtained:
+    return ordering.obtain(spec, Ca(world), Store(world), until=NOW + 60, now=now, sleep=lambda _: None)
 
 
 STEPS = [
@@ -135,7 +133,7 @@ def test_a_slow_order_is_left_for_another_attempt() -> None:
 
 
 def test_an_rsa_key_has_2048_bits() -> None:
-    key: Any = obtain(World(), Wanted((DOMAIN,), "rsa", "http-01")).chain.leaf.public_key
+    key: Any = obtain(World(), OrderSpec((DOMAIN,), "rsa", "http-01")).chain.leaf.public_key
     assert key.key_size == 2048
 
 
@@ -167,7 +165,7 @@ class SlowCa(Ca):
 def test_a_challenge_is_answered_once_although_the_ca_is_slow(*, is_late: bool) -> None:
     world = World()
     ordering.obtain(
-        WANTED_CERTIFICATE,
+        SPEC,
         SlowCa(world, is_late=is_late),
         Store(world),
         until=NOW + 60,
@@ -185,7 +183,5 @@ def test_an_answer_that_the_ca_does_not_take_fails_the_attempt() -> None:
 
     world = World()
     with pytest.raises(AttemptFailed) as error:
-        ordering.obtain(
-            WANTED_CERTIFICATE, DeafCa(world), Store(world), until=NOW + 60, now=lambda: NOW, sleep=lambda _: None
-        )
+        ordering.obtain(SPEC, DeafCa(world), Store(world), until=NOW + 60, now=lambda: NOW, sleep=lambda _: None)
     assert error.value.failure.code == "ca_unreachable"

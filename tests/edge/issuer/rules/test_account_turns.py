@@ -54,9 +54,9 @@ def simulate(counts: dict[str, int], limits: OrderBounds) -> tuple[dict[str, lis
     times: dict[str, int] = {}
     while candidates:
         open_ = [candidate for candidate in candidates.values() if times.get(candidate.account, 0) <= now]
-        room = 0 if limits.every.admits_at(order_times, now) else 10
+        room = 0 if limits.service.admits_at(order_times, now) else 10
         for candidate in turns.choose(open_, room):
-            history = History(account=of_account[candidate.account], every=order_times)
+            history = History(account=of_account[candidate.account], service=order_times)
             limit = order_bounds.find_limit(limits, history, now, replaces=False)
             if limit is None:
                 of_account[candidate.account].append(now)
@@ -77,7 +77,7 @@ def test_an_account_with_a_thousand_due_domains_delays_no_other() -> None:
     # The others' first ten domains come exactly as early. In rounds 11 to 21 the busy account takes a turn that it
     # would not have with ten domains: eleven turns, at ten a minute.
     later = [busy[account][index] - time for account in other_counts for index, time in enumerate(calm[account])]
-    assert max(later) <= limits.every.seconds
-    assert sum(delay > 2 * MINUTE for delay in later) <= 11 * len(later) // limits.every.count
-    for start in range(len(order_times) - limits.every.count):
-        assert order_times[start + limits.every.count] - order_times[start] >= limits.every.seconds
+    assert max(later) <= limits.service.seconds
+    assert sum(delay > 2 * MINUTE for delay in later) <= 11 * len(later) // limits.service.count
+    for start in range(len(order_times) - limits.service.count):
+        assert order_times[start + limits.service.count] - order_times[start] >= limits.service.seconds

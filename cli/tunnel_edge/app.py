@@ -41,8 +41,8 @@ class Root(Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command by its name. The operations of the service are loaded only if it is the name of a kind."""
-        if found := super().get_command(ctx, cmd_name):
-            return found
+        if command := super().get_command(ctx, cmd_name):
+            return command
         from tunnel_edge.commands import kinds
 
         return kinds.build(cmd_name)
@@ -104,8 +104,8 @@ def _report(error: CommandError, context: click.Context | None) -> None:
     """Print an error: its sentences or, with JSON output, the JSON of the service's response."""
     from tunnel_edge import output
 
-    found = context.meta.get("tunnel_edge.commands.options") if context else None
-    shown_as = (found if isinstance(found, Options) else Options()).shown_as
+    options = context.meta.get("tunnel_edge.commands.options") if context else None
+    shown_as = (options if isinstance(options, Options) else Options()).shown_as
     if shown_as in ("json", "ndjson") and error.body:
         print(output.to_json(error.body), file=sys.stderr)
     else:

@@ -19,7 +19,7 @@ def plain(text: str) -> str:
 def to_json(value: Any, indent: int | None = None) -> str:
     """Return a value as JSON. Control characters are escaped, including those that JSON permits in strings."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
-    return "".join(f"\\u{ord(it):04x}" if "\x7f" <= it <= "\x9f" else it for it in text)
+    return "".join(f"\\u{ord(character):04x}" if "\x7f" <= character <= "\x9f" else character for character in text)
 
 
 def note(text: str) -> None:

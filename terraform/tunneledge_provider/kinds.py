@@ -31,7 +31,7 @@ class Attribute:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        fields = tuple(cls.from_json(it) for it in value.get("fields", ()))
+        fields = tuple(cls.from_json(field_value) for field_value in value.get("fields", ()))
         return cls(**{"shown": value["name"], **value, "fields": fields})
 
     @property
@@ -50,7 +50,7 @@ class Attribute:
             format=self.format,
             shown=self.shown,
             form=self.form,
-            fields=tuple(it.as_computed() for it in self.fields),
+            fields=tuple(field.as_computed() for field in self.fields),
         )
 
 
@@ -87,7 +87,7 @@ class Kind:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        read = {name: it for name, it in value.items() if name not in ("created", "updated")}
+        read = {name: content for name, content in value.items() if name not in ("created", "updated")}
         read["attributes"], read["status"] = _attributes(value["attributes"]), _attributes(value.get("status", ()))
         for name in ("parents", "modules", "parts"):
             read[name] = tuple(value[name])
@@ -107,16 +107,16 @@ class Kind:
     @property
     def data_source(self) -> tuple[Attribute, ...]:
         """Return the attributes of the data source. Those in `keys` are required, the others are computed."""
-        keys = [ID if it == "id" else self.attribute(it) for it in self.keys]
-        return (*keys, *(it.as_computed() for it in self.attributes if it.name not in self.keys))
+        keys = [ID if key == "id" else self.attribute(key) for key in self.keys]
+        return (*keys, *(attribute.as_computed() for attribute in self.attributes if attribute.name not in self.keys))
 
     @property
     def status_source(self) -> tuple[Attribute, ...]:
         """Return the attributes of the data source for a resource's status, or () if this kind has no status."""
-        return (ID, WAIT, *(it.as_computed() for it in self.status)) if self.status else ()
+        return (ID, WAIT, *(attribute.as_computed() for attribute in self.status)) if self.status else ()
 
     def attribute(self, name: str) -> Attribute:
-        return next(it for it in self.attributes if it.name == name)
+        return next(attribute for attribute in self.attributes if attribute.name == name)
 
 
 def _attributes(values: Iterable[Mapping[str, Any]]) -> tuple[Attribute, ...]:

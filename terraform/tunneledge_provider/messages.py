@@ -24,7 +24,7 @@ def schema(attributes: Iterable[Attribute], description: str = "") -> pb.Schema:
 
 
 def _attribute(attribute: Attribute) -> pb.Schema.Attribute:
-    found = pb.Schema.Attribute(
+    message = pb.Schema.Attribute(
         name=attribute.name,
         description=attribute.description,
         required=attribute.required,
@@ -34,12 +34,12 @@ def _attribute(attribute: Attribute) -> pb.Schema.Attribute:
     )
     if attribute.type in _NESTING:
         fields = map(_attribute, attribute.fields)
-        found.nested_type.CopyFrom(pb.Schema.Object(attributes=fields, nesting=_NESTING[attribute.type]))
+        message.nested_type.CopyFrom(pb.Schema.Object(attributes=fields, nesting=_NESTING[attribute.type]))
     elif attribute.type in ("list", "map"):
-        found.type = json.dumps([attribute.type, _SCALARS[attribute.of]]).encode()
+        message.type = json.dumps([attribute.type, _SCALARS[attribute.of]]).encode()
     else:
-        found.type = json.dumps(_SCALARS[attribute.type]).encode()
-    return found
+        message.type = json.dumps(_SCALARS[attribute.type]).encode()
+    return message
 
 
 def read(value: pb.DynamicValue) -> Any:
@@ -56,9 +56,9 @@ def write(value: State | None) -> pb.DynamicValue:
 
 def _translate(value: Any, replaced: Mapping[int, Any]) -> Any:
     if isinstance(value, dict):
-        return {key: _translate(it, replaced) for key, it in value.items()}
+        return {key: _translate(field, replaced) for key, field in value.items()}
     if isinstance(value, list):
-        return [_translate(it, replaced) for it in value]
+        return [_translate(element, replaced) for element in value]
     return replaced.get(id(value), value)
 
 
@@ -67,24 +67,26 @@ def conform(attributes: Iterable[Attribute], stored: Mapping[str, Any]) -> State
 
     Attributes that this version does not have are dropped. Attributes that the stored state lacks become null.
     """
-    return {it.name: _conform(it, stored.get(it.name)) for it in attributes}
+    return {attribute.name: _conform(attribute, stored.get(attribute.name)) for attribute in attributes}
 
 
 def _conform(attribute: Attribute, stored: Any) -> Any:
     if attribute.type == "object" and isinstance(stored, dict):
         return conform(attribute.fields, stored)
     if attribute.type == "objects" and isinstance(stored, list):
-        return [conform(attribute.fields, it) for it in stored]
+        return [conform(attribute.fields, element) for element in stored]
     return repr(stored) if isinstance(stored, float) else stored
 
 
 def path(*steps: str | int) -> pb.AttributePath:
     """Return Terraform's path of an attribute. `steps` are names of attributes and indexes of list elements."""
-    found = [
-        pb.AttributePath.Step(element_key_int=it) if isinstance(it, int) else pb.AttributePath.Step(attribute_name=it)
-        for it in steps
+    path_steps = [
+        pb.AttributePath.Step(element_key_int=step)
+        if isinstance(step, int)
+        else pb.AttributePath.Step(attribute_name=step)
+        for step in steps
     ]
-    return pb.AttributePath(steps=found)
+    return pb.AttributePath(steps=path_steps)
 
 
 def errors(attributes: Iterable[Attribute], error: Exception) -> list[pb.Diagnostic]:
@@ -94,10 +96,12 @@ def errors(attributes: Iterable[Attribute], error: Exception) -> list[pb.Diagnos
     """
     if not isinstance(error, ApiError):
         return [_error(str(error))]
-    known = tuple(attributes)
+    all_attributes = tuple(attributes)
     operation = f"The id of the operation is {error.operation_id}." if error.operation_id else ""
     if error.status == 400 and error.fields:
-        return [_error(f"'{name}' {text}.", operation, _place(known, name)) for name, text in error.fields.items()]
+        return [
+            _error(f"'{name}' {text}.", operation, _place(all_attributes, name)) for name, text in error.fields.items()
+        ]
     return [_error(error.msg, "\n".join([*(f"{name}: {text}." for name, text in error.fields.items()), operation]))]
 
 
@@ -112,7 +116,7 @@ def _place(attributes: tuple[Attribute, ...], name: str) -> pb.AttributePath | N
     """
     steps: list[str | int] = []
     for step in re.findall(r"\w+", name):
-        attribute = next((it for it in attributes if it.name == step), None)
+        attribute = next((attribute for attribute in attributes if attribute.name == step), None)
         if attribute is None:
             break
         steps.append(step)

@@ -20,17 +20,26 @@ class Plan:
 
 def plan(kind: Kind, config: Mapping[str, Any], prior: Mapping[str, Any] | None) -> Plan:
     """Return the plan of an update, or of a creation if `prior` is None."""
-    planned = {it.name: _planned(it, config.get(it.name), _of(prior, it.name)) for it in kind.attributes}
+    planned = {
+        attribute.name: _plan_value(attribute, config.get(attribute.name), _of(prior, attribute.name))
+        for attribute in kind.attributes
+    }
     planned |= _other_parts(kind, config, prior or {})
-    if prior is None or planned == {it.name: prior.get(it.name) for it in kind.attributes}:
+    if prior is None or planned == {attribute.name: prior.get(attribute.name) for attribute in kind.attributes}:
         return Plan(planned)
-    adopted = {it.name for it in kind.attributes if it.hidden and prior.get(it.name) is None}
+    adopted = {
+        attribute.name for attribute in kind.attributes if attribute.hidden and prior.get(attribute.name) is None
+    }
     changed = {name for name, value in planned.items() if value != prior.get(name)} - adopted
     if not changed <= _NOTES:
-        planned |= {it.name: UNKNOWN for it in kind.attributes if _depends_on_others(it)}
+        planned |= {attribute.name: UNKNOWN for attribute in kind.attributes if _depends_on_others(attribute)}
         planned |= _forget(kind.attributes, config, planned, changed)
-    fixed = [it for it in kind.attributes if it.fixed and it.name not in adopted]
-    replaced = [it.name for it in fixed if not means_the_same(it, prior.get(it.name), planned[it.name])]
+    fixed = [attribute for attribute in kind.attributes if attribute.fixed and attribute.name not in adopted]
+    replaced = [
+        attribute.name
+        for attribute in fixed
+        if not means_the_same(attribute, prior.get(attribute.name), planned[attribute.name])
+    ]
     return Plan(planned, tuple(replaced))
 
 
@@ -39,7 +48,7 @@ def _of(prior: Any, name: str) -> Any:
     return prior.get(name) if isinstance(prior, Mapping) else UNKNOWN
 
 
-def _planned(attribute: Attribute, config: Any, prior: Any) -> Any:
+def _plan_value(attribute: Attribute, config: Any, prior: Any) -> Any:
     """Return the planned value of an attribute.
 
     It is the prior value if the configuration has the same meaning, or if a computed attribute is not configured.
@@ -49,12 +58,17 @@ def _planned(attribute: Attribute, config: Any, prior: Any) -> Any:
     if config is None:
         return prior if attribute.computed else None
     if attribute.type == "object":
-        return {it.name: _planned(it, config.get(it.name), _of(prior, it.name)) for it in attribute.fields}
+        return {
+            field.name: _plan_value(field, config.get(field.name), _of(prior, field.name)) for field in attribute.fields
+        }
     if attribute.type == "objects":
         before = prior if isinstance(prior, list) else []
         as_object = Attribute(attribute.name, "object", fields=attribute.fields)
-        found = [before[place] if place < len(before) else UNKNOWN for place in range(len(config))]
-        return [_planned(as_object, new, old) for new, old in zip(config, found, strict=True)]
+        prior_objects = [before[index] if index < len(before) else UNKNOWN for index in range(len(config))]
+        return [
+            _plan_value(as_object, config_object, prior_object)
+            for config_object, prior_object in zip(config, prior_objects, strict=True)
+        ]
     return prior if prior is not None and means_the_same(attribute, prior, config) else config
 
 
@@ -64,12 +78,12 @@ def _other_parts(kind: Kind, config: Mapping[str, Any], prior: Mapping[str, Any]
     A resource can have only one of these attributes. If none is configured, all become null. If the configuration adds
     one, the other attributes become null, or unknown if they are computed. In all other cases, return {}.
     """
-    configured = [it for it in kind.parts if config.get(it) is not None]
-    others = [it for it in kind.parts if config.get(it) is None]
+    configured = [name for name in kind.parts if config.get(name) is not None]
+    absent = [name for name in kind.parts if config.get(name) is None]
     if not configured:
-        return dict.fromkeys(others)
-    if any(prior.get(it) is None for it in configured):
-        return {it: UNKNOWN if kind.attribute(it).computed else None for it in others}
+        return dict.fromkeys(absent)
+    if any(prior.get(name) is None for name in configured):
+        return {name: UNKNOWN if kind.attribute(name).computed else None for name in absent}
     return {}
 
 
@@ -85,11 +99,13 @@ def _forget(
     A field is replaced if it is not configured and has the same name as a changed attribute of the resource. The API
     may change such a field together with the attribute.
     """
-    found: State = {}
+    objects: State = {}
     for attribute in attributes:
         name = attribute.name
-        given, value = config.get(name), planned.get(name)
-        if isinstance(given, dict) and isinstance(value, dict):
-            repeated = [it.name for it in attribute.fields if it.name in changed and given.get(it.name) is None]
-            found[name] = {**value, **dict.fromkeys(repeated, UNKNOWN)}
-    return found
+        configured, value = config.get(name), planned.get(name)
+        if isinstance(configured, dict) and isinstance(value, dict):
+            repeated = [
+                field.name for field in attribute.fields if field.name in changed and configured.get(field.name) is None
+            ]
+            objects[name] = {**value, **dict.fromkeys(repeated, UNKNOWN)}
+    return objects

@@ -33,18 +33,18 @@ def create(api: Api, kind: Kind, planned: State) -> State:
 
     Raises ApiError, UnfinishedError.
     """
-    body = object_to_request(_named(kind, kind.created), planned)
-    shown = _shown(kind, planned, api.send("POST", kind.collection_path(planned), body))
+    body = object_to_request(_select(kind, kind.created), planned)
+    shown = _read_state(kind, planned, api.send("POST", kind.collection_path(planned), body))
     state = {**planned, "id": shown["id"]}
     try:
-        if later := object_to_request(_named(kind, kind.updated - kind.created), planned):
-            shown |= _shown(kind, planned, api.send("PATCH", kind.item_path(state), later))
+        if later := object_to_request(_select(kind, kind.updated - kind.created), planned):
+            shown |= _read_state(kind, planned, api.send("PATCH", kind.item_path(state), later))
         for name in kind.modules:
             if planned[name] is not None:
                 shown[name] = _replace_module(api, kind, state, name)
     except ApiError as error:
-        raise UnfinishedError(_completed(planned, shown), error) from error
-    return _completed(planned, shown)
+        raise UnfinishedError(_complete_state(planned, shown), error) from error
+    return _complete_state(planned, shown)
 
 
 def read(api: Api, kind: Kind, state: State) -> State | None:
@@ -55,10 +55,13 @@ def read(api: Api, kind: Kind, state: State) -> State | None:
         if error.status == 404:
             return None
         raise
-    shown = _shown(kind, state, answer)
+    shown = _read_state(kind, state, answer)
     for name in kind.modules:
         shown[name] = _read_module(api, kind, state, name)
-    return {it.name: refresh(it, state.get(it.name), shown[it.name]) for it in kind.attributes}
+    return {
+        attribute.name: refresh(attribute, state.get(attribute.name), shown[attribute.name])
+        for attribute in kind.attributes
+    }
 
 
 def update(api: Api, kind: Kind, prior: State, planned: State) -> State:
@@ -67,16 +70,16 @@ def update(api: Api, kind: Kind, prior: State, planned: State) -> State:
     Modules are removed last: without a module that checks visitors, an edge would admit all visitors for a moment. Only
     an attribute in `kind.parts` that another one replaces is removed first, because both cannot be set at once.
     """
-    changed = {it.name for it in kind.attributes if planned[it.name] != prior.get(it.name)}
-    removed = [it for it in kind.removals if planned[it] is None and prior.get(it) is not None]
+    changed = {attribute.name for attribute in kind.attributes if planned[attribute.name] != prior.get(attribute.name)}
+    removed = [name for name in kind.removals if planned[name] is None and prior.get(name) is not None]
     path = kind.item_path(prior)
-    if any(it in changed and planned[it] not in (None, UNKNOWN) for it in kind.parts):
-        first = [it for it in kind.parts if planned[it] in (None, UNKNOWN) and prior.get(it) is not None]
+    if any(name in changed and planned[name] not in (None, UNKNOWN) for name in kind.parts):
+        first = [name for name in kind.parts if planned[name] in (None, UNKNOWN) and prior.get(name) is not None]
         for name in first:
             _delete(api, f"{path}/{kind.removals[name]}")
-        removed = [it for it in removed if it not in first]
-    body = object_to_request(_named(kind, kind.updated & changed), planned)
-    body |= {it: {} for it in _emptied(kind, prior, planned)}
+        removed = [name for name in removed if name not in first]
+    body = object_to_request(_select(kind, kind.updated & changed), planned)
+    body |= {name: {} for name in _list_emptied(kind, prior, planned)}
     if body:
         api.send("PATCH", path, body)
     for name in kind.modules:
@@ -87,7 +90,7 @@ def update(api: Api, kind: Kind, prior: State, planned: State) -> State:
     current = read(api, kind, prior)
     if current is None:
         raise ApiError(404, "The resource was deleted while it was changed: apply again to create it.")
-    return _completed(planned, current)
+    return _complete_state(planned, current)
 
 
 def delete(api: Api, kind: Kind, state: State) -> None:
@@ -95,20 +98,20 @@ def delete(api: Api, kind: Kind, state: State) -> None:
     _delete(api, kind.item_path(state))
 
 
-def imported(kind: Kind, given: str) -> State:
-    """Return a state with only the ids that the import names. Raises ValueError if `given` is malformed."""
-    values = given.split("/")
+def parse_import_id(kind: Kind, id: str) -> State:
+    """Return a state with only the ids that the import names. Raises ValueError if `id` is malformed."""
+    values = id.split("/")
     if len(values) != len(kind.keys) or not all(values):
-        raise ValueError(f"{given!r} cannot be imported: the id of a {kind.name} has the form {'/'.join(kind.keys)}.")
-    return {**{it.name: None for it in kind.attributes}, **dict(zip(kind.keys, values, strict=True))}
+        raise ValueError(f"{id!r} cannot be imported: the id of a {kind.name} has the form {'/'.join(kind.keys)}.")
+    return {**{attribute.name: None for attribute in kind.attributes}, **dict(zip(kind.keys, values, strict=True))}
 
 
 def look_up(api: Api, kind: Kind, config: State) -> State:
     """Return the state of a data source. Raises ApiError if there is no such resource."""
-    found = read(api, kind, {**{it.name: None for it in kind.attributes}, **config})
-    if found is None:
+    state = read(api, kind, {**{attribute.name: None for attribute in kind.attributes}, **config})
+    if state is None:
         raise ApiError(404, f"There is no {kind.name} with the id {config['id']}.")
-    return found
+    return state
 
 
 def look_up_status(api: Api, kind: Kind, config: State) -> State:
@@ -121,22 +124,26 @@ def look_up_status(api: Api, kind: Kind, config: State) -> State:
         time.sleep(_POLL)
 
 
-def _named(kind: Kind, names: frozenset[str]) -> list[Attribute]:
-    return [it for it in kind.attributes if it.name in names]
+def _select(kind: Kind, names: frozenset[str]) -> list[Attribute]:
+    return [attribute for attribute in kind.attributes if attribute.name in names]
 
 
-def _shown(kind: Kind, state: Mapping[str, Any], answer: Mapping[str, Any]) -> State:
+def _read_state(kind: Kind, state: Mapping[str, Any], answer: Mapping[str, Any]) -> State:
     """Return the state in a response. Some responses lack the ids of parent resources: take them from `state`."""
-    return {**object_from_answer(kind.attributes, answer), **{it: state[it] for it in kind.parents}}
+    return {**object_from_answer(kind.attributes, answer), **{parent: state[parent] for parent in kind.parents}}
 
 
-def _emptied(kind: Kind, prior: State, planned: State) -> list[str]:
+def _list_emptied(kind: Kind, prior: State, planned: State) -> list[str]:
     """Return the names of objects that the request must clear.
 
     These objects were set, are null in the plan, and have no DELETE request.
     """
-    objects = [it.name for it in _named(kind, kind.updated) if it.type == "object" and it.name not in kind.removals]
-    return [it for it in objects if planned[it] is None and prior.get(it) is not None]
+    objects = [
+        attribute.name
+        for attribute in _select(kind, kind.updated)
+        if attribute.type == "object" and attribute.name not in kind.removals
+    ]
+    return [name for name in objects if planned[name] is None and prior.get(name) is not None]
 
 
 def _replace_module(api: Api, kind: Kind, state: State, name: str) -> Any:
@@ -166,5 +173,5 @@ def _delete(api: Api, path: str) -> None:
             raise
 
 
-def _completed(planned: State, shown: Mapping[str, Any]) -> State:
+def _complete_state(planned: State, shown: Mapping[str, Any]) -> State:
     return {name: complete(value, shown.get(name)) for name, value in planned.items()}

@@ -28,8 +28,8 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
     """Answers the calls of one Terraform process."""
 
     def __init__(self, kinds: tuple[Kind, ...]) -> None:
-        self._kinds = {f"{NAME}_{it.name}": it for it in kinds}
-        self._sources = {name: source for it in kinds for name, source in _sources(it).items()}
+        self._kinds = {f"{NAME}_{kind.name}": kind for kind in kinds}
+        self._sources = {name: source for kind in kinds for name, source in _sources(kind).items()}
         self._api: Api | None = None
 
     def GetMetadata(self, request: pb.GetMetadata.Request, context: grpc.ServicerContext) -> Any:
@@ -42,8 +42,10 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
         """Return the schemas of the provider, all resources and all data sources."""
         return pb.GetProviderSchema.Response(
             provider=messages.schema(SETTINGS),
-            resource_schemas={name: messages.schema(it.attributes, it.description) for name, it in self._kinds.items()},
-            data_source_schemas={name: messages.schema(it) for name, (it, _) in self._sources.items()},
+            resource_schemas={
+                name: messages.schema(kind.attributes, kind.description) for name, kind in self._kinds.items()
+            },
+            data_source_schemas={name: messages.schema(attributes) for name, (attributes, _) in self._sources.items()},
             server_capabilities=pb.ServerCapabilities(get_provider_schema_optional=True),
         )
 
@@ -90,7 +92,7 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
         """Return the current state. Return null if the resource does not exist any more."""
         kind = self._kinds[request.type_name]
         try:
-            state = resources.read(self._connected(), kind, messages.read(request.current_state))
+            state = resources.read(self._require_api(), kind, messages.read(request.current_state))
         except (ApiError, ConfigurationError) as error:
             diagnostics = messages.errors(kind.attributes, error)
             return pb.ReadResource.Response(new_state=request.current_state, diagnostics=diagnostics)
@@ -113,7 +115,7 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
         kind = self._kinds[request.type_name]
         try:
             state = _apply(
-                self._connected(), kind, messages.read(request.prior_state), messages.read(request.planned_state)
+                self._require_api(), kind, messages.read(request.prior_state), messages.read(request.planned_state)
             )
         except UnfinishedError as unfinished:
             diagnostics = messages.errors(kind.attributes, unfinished.cause)
@@ -126,17 +128,17 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
     def ImportResourceState(self, request: pb.ImportResourceState.Request, context: grpc.ServicerContext) -> Any:
         """Return a state with the ids of a resource, which Terraform then reads."""
         try:
-            state = messages.write(resources.imported(self._kinds[request.type_name], request.id))
+            state = messages.write(resources.parse_import_id(self._kinds[request.type_name], request.id))
         except ValueError as error:
             return pb.ImportResourceState.Response(diagnostics=messages.errors((), error))
-        found = pb.ImportResourceState.ImportedResource(type_name=request.type_name, state=state)
-        return pb.ImportResourceState.Response(imported_resources=[found])
+        resource = pb.ImportResourceState.ImportedResource(type_name=request.type_name, state=state)
+        return pb.ImportResourceState.Response(imported_resources=[resource])
 
     def ReadDataSource(self, request: pb.ReadDataSource.Request, context: grpc.ServicerContext) -> Any:
         """Return a resource or the status of an edge by its id."""
         attributes, look_up = self._sources[request.type_name]
         try:
-            state = look_up(self._connected(), messages.read(request.config))
+            state = look_up(self._require_api(), messages.read(request.config))
         except (ApiError, ConfigurationError) as error:
             return pb.ReadDataSource.Response(diagnostics=messages.errors(attributes, error))
         return pb.ReadDataSource.Response(state=messages.write(state))
@@ -145,7 +147,7 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
         """Accept an interruption, and do nothing: calls to the API have a timeout."""
         return pb.StopProvider.Response()
 
-    def _connected(self) -> Api:
+    def _require_api(self) -> Api:
         if self._api is None:
             raise ConfigurationError("The provider is not configured: set url and token, or TE_URL and TE_TOKEN.")
         return self._api
@@ -153,13 +155,13 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
 
 def _sources(kind: Kind) -> Mapping[str, _Source]:
     """Return the data sources of a kind: one for the resource, and one for its status if it has one."""
-    found: dict[str, _Source] = {
+    sources: dict[str, _Source] = {
         f"{NAME}_{kind.name}": (kind.data_source, lambda api, config: resources.look_up(api, kind, config))
     }
     if kind.status:
         name = f"{NAME}_{kind.name}_status"
-        found[name] = (kind.status_source, lambda api, config: resources.look_up_status(api, kind, config))
-    return found
+        sources[name] = (kind.status_source, lambda api, config: resources.look_up_status(api, kind, config))
+    return sources
 
 
 def _apply(api: Api, kind: Kind, prior: Any, planned: Any) -> Any:

@@ -40,17 +40,17 @@ def from_answer(attribute: Attribute, answer: Mapping[str, Any]) -> Any:
     if attribute.form == "id":
         return value["id"]
     if attribute.form == "ids":
-        return [it["id"] for it in value]
+        return [element["id"] for element in value]
     if attribute.type == "object":
         return object_from_answer(attribute.fields, value)
     if attribute.type == "objects":
-        return [object_from_answer(attribute.fields, it) for it in value]
-    return json.dumps(value, sort_keys=True) if attribute.type == "json" else _written(value)
+        return [object_from_answer(attribute.fields, element) for element in value]
+    return json.dumps(value, sort_keys=True) if attribute.type == "json" else _normalize_numbers(value)
 
 
 def object_from_answer(attributes: Iterable[Attribute], answer: Mapping[str, Any]) -> State:
     """Return the values of attributes from an object in a response."""
-    return {it.name: from_answer(it, answer) for it in attributes}
+    return {attribute.name: from_answer(attribute, answer) for attribute in attributes}
 
 
 def to_request(attribute: Attribute, value: Any) -> Any:
@@ -58,12 +58,12 @@ def to_request(attribute: Attribute, value: Any) -> Any:
     if attribute.type == "object":
         return object_to_request(attribute.fields, value)
     if attribute.type == "objects":
-        return [object_to_request(attribute.fields, it) for it in value]
+        return [object_to_request(attribute.fields, element) for element in value]
     if attribute.type == "json":
         return _json_of(attribute, value)
     if attribute.type == "map":
-        return {key: _parsed(attribute.of, it) for key, it in value.items()}
-    return _parsed(attribute.type, value)
+        return {key: _parse(attribute.of, entry) for key, entry in value.items()}
+    return _parse(attribute.type, value)
 
 
 def _json_of(attribute: Attribute, text: str) -> Any:
@@ -75,8 +75,12 @@ def _json_of(attribute: Attribute, text: str) -> Any:
 
 def object_to_request(attributes: Iterable[Attribute], values: Mapping[str, Any]) -> State:
     """Return an object for a request. Values that are null or unknown are left out."""
-    found = ((it, values.get(it.name)) for it in attributes)
-    return {it.name: to_request(it, value) for it, value in found if value is not None and value is not UNKNOWN}
+    pairs = ((attribute, values.get(attribute.name)) for attribute in attributes)
+    return {
+        attribute.name: to_request(attribute, value)
+        for attribute, value in pairs
+        if value is not None and value is not UNKNOWN
+    }
 
 
 def refresh(attribute: Attribute, before: Any, answered: Any) -> Any:
@@ -84,11 +88,13 @@ def refresh(attribute: Attribute, before: Any, answered: Any) -> Any:
     if attribute.hidden or (attribute.sensitive and answered in (None, "")):
         return before
     if attribute.type == "object" and isinstance(before, dict) and isinstance(answered, dict):
-        return {it.name: refresh(it, before.get(it.name), answered.get(it.name)) for it in attribute.fields}
+        return {
+            field.name: refresh(field, before.get(field.name), answered.get(field.name)) for field in attribute.fields
+        }
     if attribute.type == "objects" and isinstance(before, list) and isinstance(answered, list):
         paired = [*before[: len(answered)], *({} for _ in answered[len(before) :])]
         as_object = Attribute(attribute.name, "object", fields=attribute.fields)
-        return [refresh(as_object, old, new) for old, new in zip(paired, answered, strict=True)]
+        return [refresh(as_object, previous, current) for previous, current in zip(paired, answered, strict=True)]
     return before if before is not None and means_the_same(attribute, before, answered) else answered
 
 
@@ -99,44 +105,45 @@ def complete(planned: Any, answered: Any) -> Any:
     if isinstance(planned, dict) and isinstance(answered, dict):
         return {key: complete(value, answered.get(key)) for key, value in planned.items()}
     if isinstance(planned, list) and isinstance(answered, list) and len(planned) == len(answered):
-        return [complete(old, new) for old, new in zip(planned, answered, strict=True)]
-    return _known(planned)
+        return [complete(element, answer) for element, answer in zip(planned, answered, strict=True)]
+    return _without_unknown(planned)
 
 
-def _known(planned: Any) -> Any:
+def _without_unknown(planned: Any) -> Any:
     """Replace the unknown parts of a planned value by null, because the response does not contain them."""
     if isinstance(planned, dict):
-        return {key: _known(value) for key, value in planned.items()}
+        return {key: _without_unknown(value) for key, value in planned.items()}
     if isinstance(planned, list):
-        return [_known(value) for value in planned]
+        return [_without_unknown(value) for value in planned]
     return None if planned is UNKNOWN else planned
 
 
-def means_the_same(attribute: Attribute, one: Any, other: Any) -> bool:
+def means_the_same(attribute: Attribute, first: Any, second: Any) -> bool:
     """Return whether two values of an attribute have the same meaning for the API."""
-    if one is UNKNOWN or other is UNKNOWN:
-        return one is other
-    if one in _NOTHING and other in _NOTHING:
+    if first is UNKNOWN or second is UNKNOWN:
+        return first is second
+    if first in _NOTHING and second in _NOTHING:
         return True
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same_form(attribute), one, other))
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) == len(second) and all(map(_build_comparison(attribute), first, second))
     if attribute.type == "json":
-        return _same(_parse_json, one, other)
-    if attribute.type == "number" or (isinstance(one, int | float) and not isinstance(one, bool)):
-        return _same(float, one, other)
-    return _same_form(attribute)(one, other)
+        return _are_equal_in_form(_parse_json, first, second)
+    if attribute.type == "number" or (isinstance(first, int | float) and not isinstance(first, bool)):
+        return _are_equal_in_form(float, first, second)
+    return _build_comparison(attribute)(first, second)
 
 
-def _same_form(attribute: Attribute) -> Callable[[Any, Any], bool]:
+def _build_comparison(attribute: Attribute) -> Callable[[Any, Any], bool]:
     normalise = _FORMS.get(attribute.format, str)
-    return lambda one, other: (
-        one == other or (isinstance(one, str) and isinstance(other, str) and _same(normalise, one, other))
+    return lambda first, second: (
+        first == second
+        or (isinstance(first, str) and isinstance(second, str) and _are_equal_in_form(normalise, first, second))
     )
 
 
-def _same(normalise: Callable[[Any], Any], one: Any, other: Any) -> bool:
+def _are_equal_in_form(normalise: Callable[[Any], Any], first: Any, second: Any) -> bool:
     try:
-        return bool(normalise(one) == normalise(other))
+        return bool(normalise(first) == normalise(second))
     except (TypeError, ValueError, UnsupportedAlgorithm):
         return False
 
@@ -147,8 +154,8 @@ def _parse_json(text: str) -> Any:
 
 def _pem(text: str) -> list[bytes]:
     """Return the bytes of each block in a PEM text."""
-    blocks = [it.partition("-----END")[0].partition("-----")[2] for it in text.split("-----BEGIN")[1:]]
-    return [base64.b64decode("".join(it.split())) for it in blocks]
+    blocks = [block.partition("-----END")[0].partition("-----")[2] for block in text.split("-----BEGIN")[1:]]
+    return [base64.b64decode("".join(block.split())) for block in blocks]
 
 
 def _time(text: str) -> datetime:
@@ -184,16 +191,16 @@ _FORMS: Mapping[str, Callable[[str], Any]] = {
 }
 
 
-def _written(value: Any) -> Any:
+def _normalize_numbers(value: Any) -> Any:
     """Return a value in which numbers with a fraction are texts."""
     if isinstance(value, float):
         return int(value) if value.is_integer() else repr(value)
     if isinstance(value, dict):
-        return {key: _written(it) for key, it in value.items()}
-    return [_written(it) for it in value] if isinstance(value, list) else value
+        return {key: _normalize_numbers(entry) for key, entry in value.items()}
+    return [_normalize_numbers(element) for element in value] if isinstance(value, list) else value
 
 
-def _parsed(type_name: str, value: Any) -> Any:
+def _parse(type_name: str, value: Any) -> Any:
     """Return the number in a text if the type is "number". Return other values unchanged."""
     if type_name != "number" or not isinstance(value, str):
         return value

@@ -146,7 +146,7 @@ def test_a_token_is_kept_and_never_answered_again(api: Api, kinds: Kinds) -> Non
 def test_an_import_reads_everything_but_the_secrets_that_are_never_shown(api: Api, kinds: Kinds) -> None:
     kind, config = kinds["tls_certificate"], examples.read()["tls_certificate"]["create"]
     state = apply(api, kind, config)
-    imported = resources.read(api, kind, resources.imported(kind, state["id"]))
+    imported = resources.read(api, kind, resources.parse_import_id(kind, state["id"]))
     assert imported == {**state, "private_key_pem": None, "certificate_pem": imported and imported["certificate_pem"]}
     assert imported is not None
     planned = plan(kind, configure(kind, config), imported)
@@ -157,7 +157,7 @@ def test_an_import_reads_everything_but_the_secrets_that_are_never_shown(api: Ap
 @pytest.mark.parametrize("import_id", ["", "a", "a/b/c", "/b", "a/"])
 def test_an_import_names_the_ids_of_the_path(kinds: Kinds, import_id: str) -> None:
     with pytest.raises(ValueError, match="has the form edge_id/id"):
-        resources.imported(kinds["https_edge_route"], import_id)
+        resources.parse_import_id(kinds["https_edge_route"], import_id)
 
 
 def test_a_data_source_that_does_not_exist_is_an_error(api: Api, kinds: Kinds) -> None:

@@ -84,10 +84,10 @@ class Client:
         """
         url = self._address(path) + (f"?{urlencode(query, doseq=True)}" if query else "")
         content = None if body is None else json.dumps(body, allow_nan=False).encode()
-        sent = self._headers(method, content, headers or {})
-        answer = self._attempt(method, url, content, sent)
+        all_headers = self._headers(method, content, headers or {})
+        answer = self._attempt(method, url, content, all_headers)
         if answer.status == 401 and (token := self._renew()):
-            answer = self._attempt(method, url, content, {**sent, "Authorization": f"Bearer {token}"})
+            answer = self._attempt(method, url, content, {**all_headers, "Authorization": f"Bearer {token}"})
         if answer.status >= 400:
             raise from_answer(answer.status, answer.content)
         return answer
@@ -114,7 +114,7 @@ class Client:
             raise CommandError(f"The service returned a link to another host, which is not followed: {path}", FAILED)
         return self.url + parts.path + (f"?{parts.query}" if parts.query else "")
 
-    def _headers(self, method: str, content: bytes | None, given: Mapping[str, str]) -> dict[str, str]:
+    def _headers(self, method: str, content: bytes | None, extra: Mapping[str, str]) -> dict[str, str]:
         """Return the headers of a request. A POST gets an idempotency key, so that it can be repeated."""
         headers = {"Service-Version": VERSION, "User-Agent": f"te/{__version__}", "Accept": "application/json"}
         if content is not None:
@@ -123,23 +123,23 @@ class Client:
             headers["Idempotency-Key"] = secrets.token_hex(16)
         if token := self._token():
             headers["Authorization"] = f"Bearer {token}"
-        return headers | dict(given)
+        return headers | dict(extra)
 
     def _attempt(self, method: str, url: str, content: bytes | None, headers: Mapping[str, str]) -> Answer:
         """Send a request up to three times, if it may be repeated. Raises UnreachableError."""
         import urllib3
 
         attempts = self._attempts if method in ("GET", "POST") else 1
-        for left in reversed(range(attempts)):
+        for retries in reversed(range(attempts)):
             try:
                 answer = self._once(method, url, content, headers)
             except urllib3.exceptions.HTTPError as error:
-                if not left:
+                if not retries:
                     raise UnreachableError(f"{self.url} is unreachable: {_reason(error)}") from error
-                time.sleep(_backoff(attempts - left))
+                time.sleep(_backoff(attempts - retries))
             else:
-                wait = _wait(answer, attempts - left)
-                if not left or answer.status not in _REPEATED or wait > _MAX_WAIT:
+                wait = _wait(answer, attempts - retries)
+                if not retries or answer.status not in _REPEATED or wait > _MAX_WAIT:
                     return answer
                 time.sleep(wait)
         raise AssertionError

@@ -65,30 +65,30 @@ def load() -> tuple[Operation, ...]:
     """Return all operations of the service."""
     return tuple(
         Operation(
-            found["operation"],
-            tuple(found["words"]),
-            found["method"],
-            found["path"],
-            found["summary"],
-            tuple(Field(*field) for field in found.get("fields", ())),
-            tuple(Field(*field) for field in found.get("query", ())),
-            tuple(found.get("headers", ())),
-            found.get("items", ""),
-            tuple(found.get("columns", ())),
-            found.get("open", False),
+            operation["operation"],
+            tuple(operation["words"]),
+            operation["method"],
+            operation["path"],
+            operation["summary"],
+            tuple(Field(*field) for field in operation.get("fields", ())),
+            tuple(Field(*field) for field in operation.get("query", ())),
+            tuple(operation.get("headers", ())),
+            operation.get("items", ""),
+            tuple(operation.get("columns", ())),
+            operation.get("open", False),
         )
-        for found in json.loads(_FILE.read_text(encoding="utf-8"))
+        for operation in json.loads(_FILE.read_text(encoding="utf-8"))
     )
 
 
-def body_of(fields: Iterable[Field], given: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return the body of a request. `given` has the values of flags on the command line, by dotted path of the field.
+def body_of(fields: Iterable[Field], flags: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return the body of a request. `flags` has the values of flags on the command line, by dotted path of the field.
 
     Raises CommandError, which names the flag, if the flags contradict each other or a value is invalid.
     """
     body: dict[str, Any] = {}
     for field in fields:
-        if values := given.get(field.path):
+        if values := flags.get(field.path):
             *above, name = field.path.split(".")
             inner = body
             for part in above:
@@ -131,17 +131,17 @@ def _parse_map(field: Field, texts: Sequence[str]) -> dict[str, Any]:
     """Return a map from values like `k=v`. If the type is `map`, a key that occurs twice gets a list of values."""
     if texts == ["{}"]:
         return {}
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for text in texts:
         key, equals, value = text.partition("=")
-        if not equals or (key in found and field.type != "map"):
+        if not equals or (key in entries and field.type != "map"):
             problem = "occurs twice" if equals else "has no '='"
             raise CommandError(f"{field.flag}: '{text}' {problem}. Give each entry once, as key=value.", USAGE)
         if field.type == "map":
-            found[key] = [*_as_list(found[key]), value] if key in found else value
+            entries[key] = [*_as_list(entries[key]), value] if key in entries else value
         else:
-            found[key] = _parse_one(field.flag, field.type.removeprefix("map:"), value)
-    return found
+            entries[key] = _parse_one(field.flag, field.type.removeprefix("map:"), value)
+    return entries
 
 
 def _as_list(value: Any) -> list[Any]:
@@ -159,8 +159,8 @@ def _parse_one(flag: str, kind: str, text: str) -> Any:
             return _finite(float(text))
         return _BOOLEANS[text.lower()] if kind == "boolean" else json.loads(text)
     except (ValueError, KeyError):
-        accepted = {"integer": "an integer", "number": "a number", "boolean": "true or false"}.get(kind, "JSON")
-        raise CommandError(f"{flag}: '{text}' is not {accepted}.", USAGE) from None
+        expectation = {"integer": "an integer", "number": "a number", "boolean": "true or false"}.get(kind, "JSON")
+        raise CommandError(f"{flag}: '{text}' is not {expectation}.", USAGE) from None
 
 
 def _finite(number: float) -> float:

@@ -48,23 +48,25 @@ class PowerShell(ShellComplete):
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish", "powershell"]))
 def completion(shell: str) -> None:
     """Print the script that completes commands, flags and ids in a shell."""
-    found = get_completion_class(shell)
-    if found is not None:
+    completion_class = get_completion_class(shell)
+    if completion_class is not None:
         root = click.get_current_context().find_root().command
-        template = found(root, {}, "te", VARIABLE)
+        template = completion_class(root, {}, "te", VARIABLE)
         click.echo(template.source_template % template.source_vars())
 
 
 def ids(operation: Operation, ctx: click.Context, name: str, incomplete: str) -> list[str]:
     """Return the ids that an argument can have. Return no ids if the service is slow."""
     path = operation.path.partition(f"/{{{name}}}")[0]
-    found = next((each for each in document.load() if each.items and each.path == path), None)
-    if found is None:
+    list_operation = next(
+        (candidate for candidate in document.load() if candidate.items and candidate.path == path), None
+    )
+    if list_operation is None:
         return []
     import urllib3  # noqa: F401 - now: its import is not part of the service's time
 
     try:
-        entries = background.in_thread(lambda: _read(path.format_map(ctx.params)))(SECONDS)[found.items]
+        entries = background.in_thread(lambda: _read(path.format_map(ctx.params)))(SECONDS)[list_operation.items]
     except Exception:  # after any failure nothing is printed, because the shell would insert it into the command
         return []
     return [entry["id"] for entry in entries if entry["id"].startswith(incomplete)]

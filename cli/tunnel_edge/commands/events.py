@@ -29,33 +29,33 @@ def events(follow: bool, **filters: str | None) -> None:
     chosen = options.chosen()
     client = chosen.open_session().client
     query = {name: value for name, value in filters.items() if value}
-    found = _follow(client, query) if follow else iter(_read(client, query))
+    events = _follow(client, query) if follow else iter(_read(client, query))
     columns = chosen.columns or COLUMNS
     if follow and chosen.shown_as == "table":
-        for event in found:
+        for event in events:
             output.show_row(event, columns, utc=chosen.utc)
     else:
         shown_as = "ndjson" if follow and chosen.shown_as == "json" else chosen.shown_as
-        output.show_list(found, shown_as, columns, utc=chosen.utc)
+        output.show_list(events, shown_as, columns, utc=chosen.utc)
 
 
 def _follow(client: Client, query: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
     """Yield the newest events, and then each new event once."""
-    found = _read(client, {**query, "limit": "10"})
-    seen: deque[str] = deque(maxlen=_REMEMBERED)
+    events = _read(client, {**query, "limit": "10"})
+    earlier_ids: deque[str] = deque(maxlen=_REMEMBERED)
     last = _read(client, {"limit": "1"})[0]["created_at"]
     while True:
-        new = [event for event in found if event["id"] not in seen]
-        seen.extend(event["id"] for event in new)
-        last = max([last, *(event["created_at"] for event in new)])
-        yield from new
+        new_events = [event for event in events if event["id"] not in earlier_ids]
+        earlier_ids.extend(event["id"] for event in new_events)
+        last = max([last, *(event["created_at"] for event in new_events)])
+        yield from new_events
         time.sleep(_INTERVAL)
         since = f"{datetime.fromisoformat(last) - _OVERLAP:%Y-%m-%dT%H:%M:%SZ}"
         pages = client.pages("/audit_events", {**query, "after": since})
-        found = [event for page in pages for event in page["audit_events"]][::-1]
+        events = [event for page in pages for event in page["audit_events"]][::-1]
 
 
 def _read(client: Client, query: Mapping[str, str]) -> list[Mapping[str, Any]]:
     """Return one page of events, oldest first."""
-    found: list[Mapping[str, Any]] = client.get("/audit_events", **query)["audit_events"]
-    return found[::-1]
+    events: list[Mapping[str, Any]] = client.get("/audit_events", **query)["audit_events"]
+    return events[::-1]

@@ -30,8 +30,8 @@ def names() -> list[str]:
 
 def build(name: str) -> click.Command | None:
     """Return the command group of a kind. Return None if there is no such kind."""
-    found = [operation for operation in document.load() if operation.words[0] == name]
-    return _group((name,), found) if found else None
+    operations = [operation for operation in document.load() if operation.words[0] == name]
+    return _group((name,), operations) if operations else None
 
 
 def _group(words: tuple[str, ...], operations: list[Operation]) -> Group:
@@ -77,55 +77,55 @@ def _option(field: Field) -> click.Option:
 def _callback(operation: Operation) -> Any:
     """Return the function that runs the command of an operation."""
 
-    def call(**given: Any) -> None:
+    def call(**values: Any) -> None:
         chosen = options.chosen()
         client = session.open_public(chosen.profile) if operation.is_open else chosen.open_session().client
         if operation.items:
-            _list(client, operation, given)
+            _list(client, operation, values)
         else:
-            _show(_send(client, operation, given), given.get("token_file"))
+            _show(_send(client, operation, values), values.get("token_file"))
 
     return call
 
 
-def _list(client: Client, operation: Operation, given: Mapping[str, Any]) -> None:
+def _list(client: Client, operation: Operation, values: Mapping[str, Any]) -> None:
     """Print a list: its first page, or all pages."""
     chosen = options.chosen()
-    pages = client.pages(_path(operation, given), _query(operation, given))
-    found = chain.from_iterable(page[operation.items] for page in (pages if given["all_pages"] else [next(pages)]))
-    output.show_list(found, chosen.shown_as, chosen.columns or operation.columns, utc=chosen.utc)
+    pages = client.pages(_path(operation, values), _query(operation, values))
+    entries = chain.from_iterable(page[operation.items] for page in (pages if values["all_pages"] else [next(pages)]))
+    output.show_list(entries, chosen.shown_as, chosen.columns or operation.columns, utc=chosen.utc)
 
 
-def _send(client: Client, operation: Operation, given: Mapping[str, Any]) -> Answer:
-    headers = {name: given[_key(name)] for name in operation.headers if given[_key(name)]}
-    body = _body(operation, given) if operation.fields else None
-    path, query = _path(operation, given), _query(operation, given)
+def _send(client: Client, operation: Operation, values: Mapping[str, Any]) -> Answer:
+    headers = {name: values[_key(name)] for name in operation.headers if values[_key(name)]}
+    body = _body(operation, values) if operation.fields else None
+    path, query = _path(operation, values), _query(operation, values)
     return client.send(operation.method, path, body, query, headers)
 
 
-def _path(operation: Operation, given: Mapping[str, Any]) -> str:
-    return operation.path.format_map({name: quote(given[name], safe="") for name in operation.names})
+def _path(operation: Operation, values: Mapping[str, Any]) -> str:
+    return operation.path.format_map({name: quote(values[name], safe="") for name in operation.names})
 
 
-def _query(operation: Operation, given: Mapping[str, Any]) -> dict[str, Any]:
-    found = {field.path: given[_key(field.path)] for field in operation.query}
-    return {name: value for name, value in found.items() if value is not None}
+def _query(operation: Operation, values: Mapping[str, Any]) -> dict[str, Any]:
+    parameters = {field.path: values[_key(field.path)] for field in operation.query}
+    return {name: value for name, value in parameters.items() if value is not None}
 
 
-def _body(operation: Operation, given: Mapping[str, Any]) -> Any:
+def _body(operation: Operation, values: Mapping[str, Any]) -> Any:
     """Return the body of a request: the content of the file in `--json`, or the values of the flags."""
-    texts = dict(_texts(operation.fields, given))
-    if not (file := given["json_file"]):
+    texts = dict(_texts(operation.fields, values))
+    if not (file := values["json_file"]):
         return document.body_of(operation.fields, texts)
     if texts:
         raise CommandError("--json gives the whole body: leave out the flags of fields.", USAGE)
     return read_json("--json", file)
 
 
-def _texts(fields: tuple[Field, ...], given: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _texts(fields: tuple[Field, ...], values: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the path of each field with a flag on the command line, and the values of the flag."""
     for field in fields:
-        value = given[_key(field.path)]
+        value = values[_key(field.path)]
         if value not in (None, ()):
             yield field.path, value if field.is_repeated else (value,)
 

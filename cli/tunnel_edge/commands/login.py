@@ -15,7 +15,7 @@ from tunnel_edge.errors import NOT_SIGNED_IN, USAGE, CommandError
 from tunnel_edge.identity import exchange, profiles, sign_in, store
 from tunnel_edge.identity.oidc import Tokens
 from tunnel_edge.identity.profiles import Profile
-from tunnel_edge.identity.sign_in import Way
+from tunnel_edge.identity.sign_in import SignInMethod
 from tunnel_edge.identity.store import Secret
 
 
@@ -24,12 +24,12 @@ from tunnel_edge.identity.store import Secret
 @click.argument("credential", required=False, metavar="[fcred_…]")
 @click.option("--key", is_flag=True, help="Store an API key, from standard input or a prompt.")
 @click.option("--federated", metavar="ID", help="Sign in with this federated credential.")
-@click.option("--device", "way", flag_value="device", help="Confirm the sign-in on another device.")
-@click.option("--paste", "way", flag_value="paste", help="Paste the address at which the sign-in ends.")
+@click.option("--device", "method", flag_value="device", help="Confirm the sign-in on another device.")
+@click.option("--paste", "method", flag_value="paste", help="Paste the address at which the sign-in ends.")
 @click.option("--explain", "explained", is_flag=True, help="Show the token's claims and the conditions.")
 @click.option("--cacert", metavar="FILE", help="Verify certificates with these authorities, too.")
 def login(
-    url: str | None, credential: str | None, key: bool, federated: str | None, way: str | None, explained: bool,
+    url: str | None, credential: str | None, key: bool, federated: str | None, method: str | None, explained: bool,
     cacert: str | None,
 ) -> None:  # fmt: skip
     """Sign in to a service, and store the token of a profile."""
@@ -42,11 +42,11 @@ def login(
     profile = _profile(url, cacert)
     chosen = federated or credential or os.environ.get("TE_FEDERATED") or profile.federated
     if key:
-        if federated or credential or way or explained:
+        if federated or credential or method or explained:
             raise CommandError("--key cannot be combined with flags of other sign-ins: leave them out.", USAGE)
         _login_with_key(replace(profile, federated=""))
     elif chosen:
-        _login_with_issuer(replace(profile, federated=chosen), Way(way or "browser"), explained=explained)
+        _login_with_issuer(replace(profile, federated=chosen), SignInMethod(method or "browser"), explained=explained)
     else:
         raise CommandError("Name a federated credential (fcred_…), or give --key.", USAGE)
 
@@ -82,8 +82,14 @@ def list_profiles() -> None:
     """List the profiles of this machine."""
     chosen = options.chosen()
     rows = [
-        {"id": each.name, "url": each.url, "account": each.account, "owner": each.owner, "storage": each.storage}
-        for each in profiles.load_all()
+        {
+            "id": profile.name,
+            "url": profile.url,
+            "account": profile.account,
+            "owner": profile.owner,
+            "storage": profile.storage,
+        }
+        for profile in profiles.load_all()
     ]
     output.show_list(rows, chosen.shown_as, chosen.columns or ("id", "url", "account", "owner", "storage"))
 
@@ -105,18 +111,18 @@ def _login_with_key(profile: Profile) -> None:
     _store(profile, Secret(token, me["key"]["id"], expires_at=me["key"]["expires_at"] or ""))
 
 
-def _login_with_issuer(profile: Profile, way: Way, *, explained: bool) -> None:
+def _login_with_issuer(profile: Profile, method: SignInMethod, *, explained: bool) -> None:
     """Sign in at the issuer, exchange its token for an API key, and store the key. In a pipeline, store nothing."""
     ambient = exchange.ambient_token(profile.federated) if os.environ.get("TE_FEDERATED") else None
-    tokens = Tokens(ambient) if ambient else sign_in.obtain(profile, way)
+    tokens = Tokens(ambient) if ambient else sign_in.obtain(profile, method)
     if explained:
         explain.show_token(tokens.id_token)
     try:
         secret = exchange.exchange(Client(profile.url, cacert=profile.cacert), profile.federated, tokens.id_token)
     except ApiError:
-        old = store.load(profile.name, profile.storage) if profile.storage and explained else None
-        if old:
-            explain.show_conditions(profile, old.token)
+        earlier = store.load(profile.name, profile.storage) if profile.storage and explained else None
+        if earlier:
+            explain.show_conditions(profile, earlier.token)
         raise
     if explained:
         explain.show_conditions(profile, secret.token)

@@ -41,17 +41,17 @@ def list_requests(pid: int | None) -> None:
 @_SECRETS
 def show(id: int, pid: int | None, with_secrets: bool) -> None:
     """Show a request and its response."""
-    found = _ask(pid, command="show", id=id, with_secrets=with_secrets)
+    exchange = _ask(pid, command="show", id=id, with_secrets=with_secrets)
     if options.chosen().shown_as != "table":
-        options.chosen().show(found)
+        options.chosen().show(exchange)
         return
     for name in ("request", "response"):
-        if message := found[name]:
+        if message := exchange[name]:
             headers = "\n".join(f"{key}: {value}" for key, value in message["headers"])
             body = message.get("body", f"({message['size']} bytes that are not text)")
             click.echo(output.plain(f"{message['start']}\n{headers}\n\n{body}\n"))
-    if found["note"]:
-        output.note(found["note"])
+    if exchange["note"]:
+        output.note(exchange["note"])
 
 
 @requests.command()
@@ -67,12 +67,12 @@ def replay(id: int, edit: bool, pid: int | None) -> None:
         if text is None:
             raise CommandError("The editor saved nothing, so nothing was sent.", FAILED)
         edited = {"text": text}
-    found = _ask(pid, command="replay", id=id, **edited)
+    exchange = _ask(pid, command="replay", id=id, **edited)
     if options.chosen().shown_as != "table":
-        options.chosen().show(found)
+        options.chosen().show(exchange)
         return
-    click.echo(f"{found['id']}  {found['status'] or 'no response'}  {found['ms']} ms")
-    click.echo(output.plain("\n".join(found["differences"] or ["The responses are the same."])))
+    click.echo(f"{exchange['id']}  {exchange['status'] or 'no response'}  {exchange['ms']} ms")
+    click.echo(output.plain("\n".join(exchange["differences"] or ["The responses are the same."])))
 
 
 @requests.command()
@@ -82,8 +82,8 @@ def replay(id: int, edit: bool, pid: int | None) -> None:
 @_SECRETS
 def export(id: int, form: str, pid: int | None, with_secrets: bool) -> None:
     """Print a request as a curl command, or as a HAR file."""
-    found = _ask(pid, command=form, id=id, with_secrets=with_secrets)
-    print(found if form == "curl" else json.dumps(found, ensure_ascii=False, indent=2))
+    content = _ask(pid, command=form, id=id, with_secrets=with_secrets)
+    print(content if form == "curl" else json.dumps(content, ensure_ascii=False, indent=2))
 
 
 def _check_editor() -> None:
@@ -123,9 +123,9 @@ def _connect(pid: int | None) -> socket.socket:
             connection.close()
         else:
             return connection
-    which = f"the process {pid}" if pid else "any process"
+    process = f"the process {pid}" if pid else "any process"
     raise CommandError(
-        f"No te http with an inspector is running as {which} of this user: start one with 'te http'.", NOT_FOUND
+        f"No te http with an inspector is running as {process} of this user: start one with 'te http'.", NOT_FOUND
     )
 
 

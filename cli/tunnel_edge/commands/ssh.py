@@ -66,9 +66,9 @@ def login(
 
     from tunnel_edge import output
 
-    where = f"{certificates.key_file(_stored(profile.name))} (-cert.pub)" if uses_files else "the SSH agent"
+    location = f"{certificates.key_file(_stored(profile.name))} (-cert.pub)" if uses_files else "the SSH agent"
     end = datetime.fromtimestamp(certificate.valid_before, UTC)
-    output.note(f"A certificate for {', '.join(request.principals)} until {end:%Y-%m-%d %H:%M:%SZ} is in {where}.")
+    output.note(f"A certificate for {', '.join(request.principals)} until {end:%Y-%m-%d %H:%M:%SZ} is in {location}.")
 
 
 @ssh.command()
@@ -93,8 +93,8 @@ def config(authority: str | None, hosts: tuple[str, ...]) -> None:
     if sys.stdin.isatty() and sys.stdout.isatty() and click.confirm(question, err=True):
         from tunnel_edge import output
 
-        own, included = ssh_config.install(profile, text)
-        output.note(f"{own} is written, and included at the beginning of {included}.")
+        block_file, config_file = ssh_config.install(profile, text)
+        output.note(f"{block_file} is written, and included at the beginning of {config_file}.")
 
 
 @ssh.command()
@@ -137,10 +137,10 @@ def _stored(name: str) -> Any:
     """Return a stored profile. Raises CommandError if there is none."""
     from tunnel_edge.identity import profiles
 
-    found = profiles.load(name)
-    if found is None:
+    profile = profiles.load(name)
+    if profile is None:
         raise CommandError(f"There is no profile '{name}': sign in with te login.", FAILED)
-    return found
+    return profile
 
 
 def _has_agent() -> bool:
@@ -160,20 +160,20 @@ def _only_authority(session: "Session") -> str:
     more than one.
     """
     scopes = session.client.get("/me")["key"]["scopes"]
-    found = {match[1] for scope in scopes if (match := _SCOPE.fullmatch(scope))}
-    if not found:
+    ids = {match[1] for scope in scopes if (match := _SCOPE.fullmatch(scope))}
+    if not ids:
         listed = session.client.get("/ssh_certificate_authorities", limit="2")
-        found = {each["id"] for each in listed["ssh_certificate_authorities"]}
-    if not found:
+        ids = {authority["id"] for authority in listed["ssh_certificate_authorities"]}
+    if not ids:
         raise CommandError("There is no SSH authority: create one with te ssh-certificate-authorities create.", USAGE)
-    if len(found) > 1:
+    if len(ids) > 1:
         raise CommandError("The account has several SSH authorities: name one with --authority sshca_…", USAGE)
-    return str(found.pop())
+    return str(ids.pop())
 
 
 def _seconds(text: str) -> int:
     """Return the seconds in the text of --lifetime, for example 8h. Raises CommandError."""
-    found = re.fullmatch(r"([1-9]\d{0,9})([smhd]?)", text)
-    if not found:
+    match = re.fullmatch(r"([1-9]\d{0,9})([smhd]?)", text)
+    if not match:
         raise CommandError(f"--lifetime: '{text}' is not a duration: use a number with s, m, h or d, like 8h.", USAGE)
-    return int(found[1]) * _UNITS[found[2]]
+    return int(match[1]) * _UNITS[match[2]]

@@ -121,11 +121,11 @@ def _renewal(
 ) -> "Callable[[Material], Material]":
     """Return the function that obtains a new certificate for a key."""
 
-    def renew(old: "Material") -> "Material":
+    def renew(material: "Material") -> "Material":
         from tunnel_edge.ssh import keys
         from tunnel_edge.tunnels import sign_in
 
-        return sign_in.obtain(open_session(), tunnel, service, keys.load(old.private_key))
+        return sign_in.obtain(open_session(), tunnel, service, keys.load(material.private_key))
 
     return renew
 
@@ -207,5 +207,5 @@ def _write_known_hosts(gateways: "tuple[Gateway, ...]") -> None:
     """Write the gateways' host keys to a known_hosts file, for users of `ssh`."""
     from tunnel_edge.identity import files
 
-    lines = [f"[{it.host}]:{it.port} {key}\n" for it in gateways for key in it.host_keys]
+    lines = [f"[{gateway.host}]:{gateway.port} {key}\n" for gateway in gateways for key in gateway.host_keys]
     files.write_private(files.state_folder() / "ssh" / "known_hosts", "".join(lines).encode())

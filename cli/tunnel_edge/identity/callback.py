@@ -30,14 +30,14 @@ class Callback(ThreadingHTTPServer):
     def wait(self) -> str:
         """Wait for the code, and return it. Raises CommandError if the issuer sends an error, or after SECONDS."""
         try:
-            found = self.received.get(timeout=SECONDS)
+            result = self.received.get(timeout=SECONDS)
         except queue.Empty:
             raise CommandError(
                 "The sign-in was not completed within ten minutes: begin it again.", NOT_SIGNED_IN
             ) from None
-        if isinstance(found, CommandError):
-            raise found
-        return found
+        if isinstance(result, CommandError):
+            raise result
+        return result
 
 
 @contextmanager

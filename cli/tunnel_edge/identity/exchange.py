@@ -19,9 +19,9 @@ def read_sign_in(client: Client, federated: str) -> "SignInParameters":
     """Return the parameters with which a user signs in by a federated credential."""
     from tunnel_edge.identity.oidc import SignInParameters
 
-    found = client.get(f"/federated_credentials/{federated}/sign_in")
+    answer = client.get(f"/federated_credentials/{federated}/sign_in")
     return SignInParameters(
-        found["issuer"], found["client_id"], found["client_secret"], tuple(found["scopes"]), found["audience"]
+        answer["issuer"], answer["client_id"], answer["client_secret"], tuple(answer["scopes"]), answer["audience"]
     )
 
 
@@ -40,8 +40,8 @@ def exchange_for_certificate(client: Client, federated: str, token: str, body: M
 
 def ambient_token(federated: str) -> str | None:
     """Return the OIDC token of the pipeline that runs `te`, or None outside of a pipeline. Raises CommandError."""
-    if given := os.environ.get("TE_ID_TOKEN"):
-        return given
+    if token := os.environ.get("TE_ID_TOKEN"):
+        return token
     import id as ambient
 
     try:

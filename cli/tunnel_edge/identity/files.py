@@ -31,16 +31,16 @@ def private_folder(folder: Path) -> Path:
     The folder, and its parents up to the configuration or state folder of `te`, get mode 0700.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for each in _own_folders(folder):
-        if os.name == "posix" and stat.S_IMODE(each.stat().st_mode) != 0o700:
-            each.chmod(0o700)
+    for own_folder in _own_folders(folder):
+        if os.name == "posix" and stat.S_IMODE(own_folder.stat().st_mode) != 0o700:
+            own_folder.chmod(0o700)
     return folder
 
 
 def _own_folders(folder: Path) -> list[Path]:
     """Return a folder, and its parents up to the folder of `te`."""
     roots = (config_folder(), state_folder())
-    above = [each for each in folder.parents if any(each.is_relative_to(root) for root in roots)]
+    above = [parent for parent in folder.parents if any(parent.is_relative_to(root) for root in roots)]
     return [folder, *above]
 
 
@@ -52,14 +52,14 @@ def write_private(file: Path, content: bytes) -> None:
 
 def write_secret(file: Path, content: bytes) -> None:
     """Write a file in any folder atomically, with mode 0600."""
-    new = file.with_name(f".{file.name}.{os.getpid()}")
-    new.unlink(missing_ok=True)
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    temporary.unlink(missing_ok=True)
     try:
-        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as output:
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as output:
             output.write(content)
-        new.replace(file)
+        temporary.replace(file)
     except BaseException:
-        new.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 

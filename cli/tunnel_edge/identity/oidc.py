@@ -58,12 +58,14 @@ class Attempt:
 
         Raises CommandError if the issuer sent an error with the right `state`.
         """
-        found = {name: values[0] for name, values in parse_qs(query).items()}
-        if not secrets.compare_digest(found.get("state", "").encode(), self.state.encode()):
+        parameters = {name: values[0] for name, values in parse_qs(query).items()}
+        if not secrets.compare_digest(parameters.get("state", "").encode(), self.state.encode()):
             return None
-        if error := found.get("error"):
-            raise CommandError(f"The issuer rejected the sign-in: {found.get('error_description') or error}", FAILED)
-        return found.get("code") or None
+        if error := parameters.get("error"):
+            raise CommandError(
+                f"The issuer rejected the sign-in: {parameters.get('error_description') or error}", FAILED
+            )
+        return parameters.get("code") or None
 
 
 class Provider:
@@ -74,8 +76,8 @@ class Provider:
         address = f"{_safe(sign_in.issuer).rstrip('/')}/.well-known/openid-configuration"
         self._endpoints = self._send("GET", address)
         if self._endpoints.get("issuer") != sign_in.issuer:
-            found = self._endpoints.get("issuer")
-            raise CommandError(f"{address} must name the issuer {sign_in.issuer}, but names {found}.", FAILED)
+            issuer = self._endpoints.get("issuer")
+            raise CommandError(f"{address} must name the issuer {sign_in.issuer}, but names {issuer}.", FAILED)
 
     def address(self, attempt: Attempt) -> str:
         """Return the URL that the user opens to sign in."""
@@ -123,19 +125,19 @@ class Provider:
         raise CommandError("The sign-in was not confirmed in time: begin again.", NOT_SIGNED_IN)
 
     def _endpoint(self, name: str) -> str:
-        found = self._endpoints.get(name)
-        if not isinstance(found, str):
+        endpoint = self._endpoints.get(name)
+        if not isinstance(endpoint, str):
             raise CommandError(f"{self.sign_in.issuer} has no {name}: choose another way to sign in.", FAILED)
-        return _safe(found)
+        return _safe(endpoint)
 
     def _token(self, grant: str, fields: Mapping[str, str], *, is_pending_accepted: bool = False) -> dict[str, Any]:
-        sent = {"grant_type": grant, "client_id": self.sign_in.client_id, **fields}
-        sent |= {"client_secret": self.sign_in.client_secret} if self.sign_in.client_secret else {}
-        accepted = ("authorization_pending", "slow_down") if is_pending_accepted else ()
-        return self._send("POST", self._endpoint("token_endpoint"), sent, accepted)
+        parameters = {"grant_type": grant, "client_id": self.sign_in.client_id, **fields}
+        parameters |= {"client_secret": self.sign_in.client_secret} if self.sign_in.client_secret else {}
+        errors = ("authorization_pending", "slow_down") if is_pending_accepted else ()
+        return self._send("POST", self._endpoint("token_endpoint"), parameters, errors)
 
     def _send(
-        self, method: str, url: str, fields: Mapping[str, str] | None = None, accepted: tuple[str, ...] = ()
+        self, method: str, url: str, fields: Mapping[str, str] | None = None, errors: tuple[str, ...] = ()
     ) -> dict[str, Any]:
         """Send a request to the issuer. Return the JSON object of the response.
 
@@ -147,26 +149,26 @@ class Provider:
             answer = self._pool.request(
                 method, url, body=body, headers=headers, timeout=_TIMEOUT, retries=False, redirect=False
             )
-            found = json.loads(answer.data)
+            content = json.loads(answer.data)
         except urllib3.exceptions.HTTPError as error:
             raise UnreachableError(f"The issuer is unreachable at {url}: {error}") from error
         except ValueError:
             raise CommandError(f"{url} answered with the status {answer.status} and without JSON.", FAILED) from None
-        if not isinstance(found, dict) or (answer.status != 200 and found.get("error") not in accepted):
-            reason = found.get("error_description") or found.get("error") if isinstance(found, dict) else ""
+        if not isinstance(content, dict) or (answer.status != 200 and content.get("error") not in errors):
+            reason = content.get("error_description") or content.get("error") if isinstance(content, dict) else ""
             raise CommandError(f"{url} answered with the status {answer.status}: {reason}", FAILED)
-        return found
+        return content
 
     def _checked(self, answer: Mapping[str, Any], nonce: str | None) -> Tokens:
         """Return the tokens in a response. Raises CommandError if `iss`, `aud` or `nonce` belong to another sign-in."""
         token = answer.get("id_token")
         if not isinstance(token, str):
             raise CommandError("The issuer sent no ID token: the scopes must contain openid.", FAILED)
-        found = claims_of(token)
+        claims = claims_of(token)
         is_right = {
-            "iss": found.get("iss") == self.sign_in.issuer,
-            "aud": _contains(found.get("aud"), self.sign_in.client_id),
-            "nonce": nonce is None or found.get("nonce") == nonce,
+            "iss": claims.get("iss") == self.sign_in.issuer,
+            "aud": _contains(claims.get("aud"), self.sign_in.client_id),
+            "nonce": nonce is None or claims.get("nonce") == nonce,
         }
         if wrong := [name for name, right in is_right.items() if not right]:
             raise CommandError(f"The ID token is not for this sign-in: it has another {', '.join(wrong)}.", FAILED)
@@ -175,20 +177,20 @@ class Provider:
 
 def _field(answer: Mapping[str, Any], name: str) -> str:
     """Return the text of a field in an issuer's response. Raises CommandError if it is missing."""
-    found = answer.get(name)
-    if not isinstance(found, str):
+    text = answer.get(name)
+    if not isinstance(text, str):
         raise CommandError(f"The issuer's response has no field {name}.", FAILED)
-    return found
+    return text
 
 
 def claims_of(token: str) -> dict[str, Any]:
     """Return the claims of a token. The signature is not verified."""
     try:
         payload = token.split(".")[1]
-        found = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
     except (IndexError, ValueError) as error:
         raise CommandError("The issuer sent an ID token that is not a JWT.", FAILED) from error
-    return found if isinstance(found, dict) else {}
+    return claims if isinstance(claims, dict) else {}
 
 
 def _contains(audience: Any, client_id: str) -> bool:

@@ -50,13 +50,13 @@ def chosen_name(flag: str = "") -> str:
 
 def load(name: str) -> Profile | None:
     """Return the profile with a name. Return None if there is none."""
-    found = _profiles(_read()).get(name)
-    return None if found is None else _decode(name, found)
+    stored = _profiles(_read()).get(name)
+    return None if stored is None else _decode(name, stored)
 
 
 def load_all() -> list[Profile]:
     """Return all profiles, by name."""
-    return [_decode(name, found) for name, found in sorted(_profiles(_read()).items())]
+    return [_decode(name, stored) for name, stored in sorted(_profiles(_read()).items())]
 
 
 def save(profile: Profile) -> None:
@@ -80,8 +80,9 @@ def _read() -> Mapping[str, Any]:
 
 
 def _profiles(content: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    found = content.get("profiles", {})
-    return {name: value for name, value in found.items() if isinstance(value, dict)} if isinstance(found, dict) else {}
+    tables = content.get("profiles", {})
+    entries = tables.items() if isinstance(tables, dict) else ()
+    return {name: table for name, table in entries if isinstance(table, dict)}
 
 
 def _decode(name: str, stored: Mapping[str, Any]) -> Profile:

@@ -50,12 +50,12 @@ class Token:
 
         If the renewal fails, return the old token while it is valid.
         """
-        left = _share_left(self._secret)
-        if left < _RENEWED:
+        share = _share_left(self._secret)
+        if share < _RENEWED:
             try:
                 self._secret = self._obtain(self._secret) or self._secret
             except CommandError:
-                if left <= 0:
+                if share <= 0:
                     raise
         if self._secret is None:
             raise CommandError("You are not signed in: use te login URL.", NOT_SIGNED_IN)
@@ -75,17 +75,17 @@ def open_session(name: str = "", timeout: float = 30.0, attempts: int = ATTEMPTS
     profile = load_profile(name)
     profile = replace(profile, url=_url(profile))
     sign = None
-    given = os.environ.get("TE_TOKEN")
-    if given:
-        token, storage = Token(Secret(given), lambda _: None), "TE_TOKEN"
+    token_text = os.environ.get("TE_TOKEN")
+    if token_text:
+        token, storage = Token(Secret(token_text), lambda _: None), "TE_TOKEN"
     elif federated := os.environ.get("TE_FEDERATED"):
         token, storage = Token(None, lambda _: obtain_ambient(profile, federated)), "memory"
         sign = partial(sign_ambient, profile, federated)
     else:
-        token = Token(_stored(profile), lambda old: renew(profile, old, may_ask=may_ask))
+        token = Token(_stored(profile), lambda secret: renew(profile, secret, may_ask=may_ask))
         storage = store.location(profile.name, profile.storage)
     client = Client(profile.url, token.current, token.renewed, profile.cacert, timeout, attempts)
-    is_in_keyring = not given and profile.storage == store.KEYRING
+    is_in_keyring = not token_text and profile.storage == store.KEYRING
     return Session(profile, client, storage, sign, may_fork=not (token.ends_soon or is_in_keyring))
 
 
@@ -101,10 +101,10 @@ def load_profile(name: str = "") -> Profile:
     Raises CommandError for an unknown name.
     """
     chosen = profiles.chosen_name(name)
-    found = profiles.load(chosen)
-    if found is None and (name or os.environ.get("TE_PROFILE")):
+    profile = profiles.load(chosen)
+    if profile is None and (name or os.environ.get("TE_PROFILE")):
         raise CommandError(f"There is no profile '{chosen}': te profiles lists them.", USAGE)
-    return found or Profile(chosen)
+    return profile or Profile(chosen)
 
 
 def obtain_ambient(profile: Profile, federated: str) -> Secret:
@@ -129,29 +129,29 @@ def _ambient(federated: str) -> str:
     return token
 
 
-def renew(profile: Profile, old: Secret | None, *, may_ask: bool) -> Secret | None:
+def renew(profile: Profile, secret: Secret | None, *, may_ask: bool) -> Secret | None:
     """Obtain and store a new API key. Return it, or None if the profile has no federated credential."""
     if not profile.federated or not profile.storage:
         return None
     with locks.locked(f"token-{profile.name}"):
         stored = _stored(profile)  # another process may have renewed the token while this one waited for the lock
-        return stored if stored and stored != old else _renew(profile, old, may_ask=may_ask)
+        return stored if stored and stored != secret else _renew(profile, secret, may_ask=may_ask)
 
 
-def _renew(profile: Profile, old: Secret | None, *, may_ask: bool) -> Secret:
+def _renew(profile: Profile, secret: Secret | None, *, may_ask: bool) -> Secret:
     """Sign in again, and store the new API key."""
     from tunnel_edge.identity import browser, sign_in
 
-    if old and old.refresh_token:
-        tokens = sign_in.refresh(profile, old.refresh_token)
+    if secret and secret.refresh_token:
+        tokens = sign_in.refresh(profile, secret.refresh_token)
     elif may_ask and browser.is_allowed():
-        tokens = sign_in.obtain(profile, sign_in.Way.BROWSER)
+        tokens = sign_in.obtain(profile, sign_in.SignInMethod.BROWSER)
     else:
         raise CommandError("The sign-in has ended: sign in again with te login.", NOT_SIGNED_IN)
-    new = exchange.exchange(Client(profile.url, cacert=profile.cacert), profile.federated, tokens.id_token)
-    new = replace(new, refresh_token=tokens.refresh_token)
-    store.save(profile.name, profile.storage, new)
-    return new
+    renewed = exchange.exchange(Client(profile.url, cacert=profile.cacert), profile.federated, tokens.id_token)
+    renewed = replace(renewed, refresh_token=tokens.refresh_token)
+    store.save(profile.name, profile.storage, renewed)
+    return renewed
 
 
 def _url(profile: Profile) -> str:
@@ -176,5 +176,5 @@ def _share_left(secret: Secret | None) -> float:
         return 0.0
     if not secret.expires_at or not secret.lifetime.isdigit():
         return 1.0
-    left = datetime.fromisoformat(secret.expires_at) - datetime.now(UTC)
-    return left.total_seconds() / max(1, int(secret.lifetime))
+    remaining = datetime.fromisoformat(secret.expires_at) - datetime.now(UTC)
+    return remaining.total_seconds() / max(1, int(secret.lifetime))

@@ -16,7 +16,7 @@ from tunnel_edge.identity.profiles import Profile
 _PASTED = 3  # attempts to paste a URL
 
 
-class Way(Enum):
+class SignInMethod(Enum):
     """The method of a sign-in: a browser on this machine, another device, or a pasted URL."""
 
     BROWSER = "browser"
@@ -24,20 +24,20 @@ class Way(Enum):
     PASTE = "paste"
 
 
-def obtain(profile: Profile, way: Way) -> Tokens:
+def obtain(profile: Profile, method: SignInMethod) -> Tokens:
     """Return the tokens of a sign-in with the profile's federated credential."""
-    if way is Way.BROWSER and not browser.is_allowed():
+    if method is SignInMethod.BROWSER and not browser.is_allowed():
         raise CommandError(
             "This sign-in needs a browser, and there is no terminal: use --device or --paste, or set BROWSER.",
             NOT_SIGNED_IN,
         )
     provider = open_provider(profile)
-    ways: dict[Way, Callable[[Provider], Tokens]] = {
-        Way.BROWSER: _by_browser,
-        Way.DEVICE: _by_device,
-        Way.PASTE: _by_paste,
+    functions: dict[SignInMethod, Callable[[Provider], Tokens]] = {
+        SignInMethod.BROWSER: _by_browser,
+        SignInMethod.DEVICE: _by_device,
+        SignInMethod.PASTE: _by_paste,
     }
-    return ways[way](provider)
+    return functions[method](provider)
 
 
 def refresh(profile: Profile, refresh_token: str) -> Tokens:

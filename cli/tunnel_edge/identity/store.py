@@ -64,9 +64,9 @@ def _file(profile: str) -> Path:
 def _decode(text: str | None) -> Secret | None:
     """Return a stored secret. Return None if it is unreadable: then the caller obtains a new one."""
     with contextlib.suppress(ValueError, TypeError):
-        found = Secret(**json.loads(text or ""))
-        if found.token and all(isinstance(value, str) for value in asdict(found).values()):
-            return found
+        secret = Secret(**json.loads(text or ""))
+        if secret.token and all(isinstance(value, str) for value in asdict(secret).values()):
+            return secret
     return None
 
 

@@ -62,8 +62,8 @@ class Access:
             return False
         return origin in ([], [f"http://{self._host}"]) or (origin == ["null"] and site == ["same-origin"])
 
-    def _redeem(self, method: str, given: list[str]) -> Decision:
-        if method != "GET" or not _is_one_of(given, self._once):
+    def _redeem(self, method: str, values: list[str]) -> Decision:
+        if method != "GET" or not _is_one_of(values, self._once):
             return "denied"
         self._once = secrets.token_urlsafe(32)
         return "redeemed"
@@ -73,9 +73,9 @@ class Access:
         return _is_one_of([value for name, _, value in pairs if name == self._cookie_name], self._cookie)
 
 
-def _is_one_of(given: list[str], secret: str) -> bool:
+def _is_one_of(values: list[str], secret: str) -> bool:
     """Return whether exactly one value is given, and it is the secret.
 
     The comparison takes the same time for all values of equal length, so its time does not reveal the secret.
     """
-    return len(given) == 1 and hmac.compare_digest(given[0].encode(), secret.encode())
+    return len(values) == 1 and hmac.compare_digest(values[0].encode(), secret.encode())

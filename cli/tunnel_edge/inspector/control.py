@@ -47,7 +47,7 @@ class Control:
         try:
             match command.get("command"):
                 case "list":
-                    return {"result": [exports.summarize(it) for it in self._journal.newest_first()]}
+                    return {"result": [exports.summarize(exchange) for exchange in self._journal.newest_first()]}
                 case "show":
                     return {"result": exports.describe(self._find(command), with_secrets=with_secrets)}
                 case "text":
@@ -67,16 +67,16 @@ class Control:
     async def _send_again(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
         original, text = self._find(command), command.get("text")
         edited = from_text(text, original) if isinstance(text, str) else None
-        new = await self._replay.send(original.id, edited)
-        return {**exports.describe(new), "differences": texts.differences(original, new)}
+        replayed = await self._replay.send(original.id, edited)
+        return {**exports.describe(replayed), "differences": texts.differences(original, replayed)}
 
     def _find(self, command: Mapping[str, Any]) -> Exchange:
         """Return the recorded request with the id in a command. Raises KeyError if it does not exist."""
         id = command.get("id")
-        found = self._journal.find(id) if isinstance(id, int) else None
-        if found is None:
+        exchange = self._journal.find(id) if isinstance(id, int) else None
+        if exchange is None:
             raise KeyError(id)
-        return found
+        return exchange
 
 
 @contextlib.contextmanager

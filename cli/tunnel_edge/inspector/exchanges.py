@@ -37,8 +37,8 @@ class Message:
 
     def header(self, name: str) -> str:
         """Return the first value of a header, or ""."""
-        wanted = name.encode()
-        return next((value.decode("latin-1") for key, value in self.raw_headers if key.lower() == wanted), "")
+        lower_name = name.encode()
+        return next((value.decode("latin-1") for key, value in self.raw_headers if key.lower() == lower_name), "")
 
     def add(self, data: bytes, *, is_stored: bool) -> None:
         """Append bytes to the body."""

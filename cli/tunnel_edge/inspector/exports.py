@@ -36,7 +36,7 @@ def describe(exchange: Exchange, *, with_secrets: bool = False) -> dict[str, Any
     return {
         **summarize(exchange),
         "informational": exchange.informational,
-        **{name: it and _describe_message(it, with_secrets) for name, it in messages.items()},
+        **{name: message and _describe_message(message, with_secrets) for name, message in messages.items()},
     }
 
 
@@ -58,7 +58,11 @@ def as_curl(exchange: Exchange, url: str, *, with_secrets: bool = False) -> str:
 
 def as_har(exchanges: list[Exchange], url: str, *, with_secrets: bool = False) -> dict[str, Any]:
     """Return a HAR file (version 1.2) of complete exchanges."""
-    entries = [_entry(it, it.request, it.response, url, with_secrets) for it in exchanges if it.request and it.response]
+    entries = [
+        _entry(exchange, exchange.request, exchange.response, url, with_secrets)
+        for exchange in exchanges
+        if exchange.request and exchange.response
+    ]
     return {"log": {"version": "1.2", "creator": {"name": "te", "version": __version__}, "entries": entries}}
 
 
@@ -85,7 +89,7 @@ def _describe_message(message: Message, with_secrets: bool) -> dict[str, Any]:
     encoded = {"body_base64": base64.b64encode(body).decode()} if text is None else {"body": text}
     return {
         "start": texts.first_line(message),
-        "headers": [list(it) for it in texts.visible_headers(message, with_secrets=with_secrets)],
+        "headers": [list(header) for header in texts.visible_headers(message, with_secrets=with_secrets)],
         **encoded,
         "size": message.size,
         "is_cut": message.is_cut,
@@ -123,7 +127,7 @@ def _har_request(message: Message, url: str, with_secrets: bool) -> dict[str, An
         "method": message.start[0],
         "url": address,
         **_har_message(message, message.start[2], with_secrets),
-        "queryString": [_pair(*it) for it in parse_qsl(urlsplit(address).query, keep_blank_values=True)],
+        "queryString": [_pair(*parameter) for parameter in parse_qsl(urlsplit(address).query, keep_blank_values=True)],
         **posted,
     }
 
@@ -142,7 +146,7 @@ def _har_message(message: Message, version: str, with_secrets: bool) -> dict[str
     return {
         "httpVersion": f"HTTP/{version}",
         "cookies": [],
-        "headers": [_pair(*it) for it in texts.visible_headers(message, with_secrets=with_secrets)],
+        "headers": [_pair(*header) for header in texts.visible_headers(message, with_secrets=with_secrets)],
         "headersSize": len(message.head),
         "bodySize": message.size,
     }

@@ -32,4 +32,4 @@ def tag(element: str, /, *content: Content, **attributes: str | bool | None) -> 
 
 def join(content: Iterable[Content]) -> Html:
     """Concatenate content. Texts are escaped."""
-    return Html("".join(it if isinstance(it, Html) else html.escape(it) for it in content))
+    return Html("".join(part if isinstance(part, Html) else html.escape(part) for part in content))

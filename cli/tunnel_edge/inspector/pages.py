@@ -75,7 +75,7 @@ def edit_page(
 
 
 def _page(site: Site, exchanges: Iterable[Exchange], selected: Exchange | None, detail: Html) -> Html:
-    rows = join(_row(site, it, selected) for it in exchanges)
+    rows = join(_row(site, exchange, selected) for exchange in exchanges)
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -153,8 +153,8 @@ def _facts(site: Site, exchange: Exchange) -> Html:
 def _actions(site: Site, exchange: Exchange) -> Html:
     try:
         replay.raw_request(exchange)
-    except replay.ReplayRefused as refused:
-        return tag("p", f"No replay: {refused}", class_="hint")
+    except replay.ReplayRefused as refusal:
+        return tag("p", f"No replay: {refusal}", class_="hint")
     again = tag(
         "form",
         _hidden_token(site),
@@ -172,11 +172,11 @@ def _comparison(site: Site, exchange: Exchange, original: Exchange | None, view:
     """Return the first response and the replay's response side by side, and their differences."""
     if original is None:
         return tag("p", "The first request is no longer recorded.", class_="hint")
-    both = tag(
+    responses = tag(
         "div",
         *(
-            tag("section", tag("h4", name), _answer(it, view))
-            for name, it in (("First", original), ("Replay", exchange))
+            tag("section", tag("h4", name), _answer(side, view))
+            for name, side in (("First", original), ("Replay", exchange))
         ),
         class_="both",
     )
@@ -184,7 +184,9 @@ def _comparison(site: Site, exchange: Exchange, original: Exchange | None, view:
     kinds = {"-": "removed", "+": "added"}
     shown = join(tag("span", f"{line}\n", class_=kinds.get(line[0], "same")) for line in lines)
     difference = tag("pre", shown, tabindex="0") if lines else tag("p", "The responses are the same.", class_="hint")
-    return tag("section", tag("h3", "Differences"), difference, tag("details", tag("summary", "Side by side"), both))
+    return tag(
+        "section", tag("h3", "Differences"), difference, tag("details", tag("summary", "Side by side"), responses)
+    )
 
 
 def _answer(exchange: Exchange, view: View) -> Html:
@@ -197,7 +199,7 @@ def _answer(exchange: Exchange, view: View) -> Html:
 
 
 def _message(site: Site, exchange: Exchange, name: str, message: Message, view: View) -> Html:
-    rows = [_header_row(site, exchange, name, number, it, view) for number, it in enumerate(message.headers)]
+    rows = [_header_row(site, exchange, name, number, header, view) for number, header in enumerate(message.headers)]
     title = {"request": "Request", "response": "Response"}[name]
     return tag(
         "section",

@@ -11,8 +11,8 @@ class MessageReader:
     """Reads the messages of one direction of a connection, with a new h11 parser for each message.
 
     An h11 object that parses both directions would also have to send the responses. `head` has the bytes of a message
-    until its headers are complete. `left` is how many bytes of the body are missing, or None if only the parser can
-    find the end of the body.
+    until its headers are complete. `remaining` is how many bytes of the body are missing, or None if only the parser
+    can find the end of the body.
     """
 
     def __init__(self, role: type[h11.CLIENT] | type[h11.SERVER]) -> None:
@@ -20,7 +20,7 @@ class MessageReader:
         self._parser = h11.Connection(role)
         self.is_idle = True  # whether no message has begun
         self.head = bytearray()
-        self.left: int | None = None
+        self.remaining: int | None = None
         self.waiting = 0  # how many entries of the recorder's queue are data for this reader
         self.exchange: Exchange | None = None
         self.message: Message | None = None
@@ -55,4 +55,4 @@ class MessageReader:
         """End the message. `rest` has the bytes of the next one, if some have arrived."""
         if self.message:
             self.message.complete(len(rest))
-        self.is_idle, self.exchange, self.message, self.left = True, None, None, None
+        self.is_idle, self.exchange, self.message, self.remaining = True, None, None, None

@@ -30,7 +30,7 @@ class Recorder:
         self._requests, self._responses = MessageReader(h11.SERVER), MessageReader(h11.CLIENT)
         self._unanswered: deque[Exchange] = deque()
         self._proposed: Exchange | None = None  # the exchange of an upgrade request that has no response yet
-        self._held = bytearray()  # bytes that the client sent after an upgrade request without response
+        self._early_data = bytearray()  # bytes that the client sent after an upgrade request without response
         self._stream: Exchange | None = None  # the exchange that counts the bytes of a connection that is not HTTP/1.1
         self._queue: deque[tuple[MessageReader, bytes, float]] = deque()
         self._waiting = 0
@@ -81,7 +81,7 @@ class Recorder:
     def _add(self, reader: MessageReader, data: bytes, now: float) -> None:
         if self._stream:
             self._count(reader, len(data))
-        elif data and reader.left and not reader.waiting:
+        elif data and reader.remaining and not reader.waiting:
             self._now = now
             self._add_to_body(reader, data)
         elif self._waiting > _MAX_WAITING:
@@ -97,10 +97,10 @@ class Recorder:
         if self._stream:
             self._count(reader, len(data))
         elif reader is self._requests and self._proposed:
-            self._held += data
-            if len(self._held) > _MAX_HELD:
+            self._early_data += data
+            if len(self._early_data) > _MAX_HELD:
                 self._become_stream("the client sent too much data after its request to upgrade, before the response")
-        elif data and reader.left:
+        elif data and reader.remaining:
             self._add_to_body(reader, data)
         elif data:
             self._feed(reader, data)
@@ -122,7 +122,7 @@ class Recorder:
     def _end_early(self, reader: MessageReader) -> None:
         """Complete a response without a length, because the connection has ended. Other messages stay incomplete."""
         try:
-            if reader.left:
+            if reader.remaining:
                 raise h11.RemoteProtocolError(_INCOMPLETE)
             reader.feed(b"")
             while not isinstance(reader.next_event(), h11.EndOfMessage):
@@ -198,15 +198,15 @@ class Recorder:
         if length is None:
             self._store(reader, rest)
         else:
-            self._busy, reader.left = None, length
+            self._busy, reader.remaining = None, length
             self._add_to_body(reader, rest)
 
     def _add_to_body(self, reader: MessageReader, data: bytes) -> None:
         """Add bytes to a body with a known length."""
         self._store(reader, data)
-        reader.left = (reader.left or 0) - len(data)
-        if reader.left <= 0:
-            self._end(reader, data[len(data) + reader.left :])
+        reader.remaining = (reader.remaining or 0) - len(data)
+        if reader.remaining <= 0:
+            self._end(reader, data[len(data) + reader.remaining :])
 
     def _store(self, reader: MessageReader, data: bytes) -> None:
         if reader.message and reader.exchange:
@@ -221,7 +221,7 @@ class Recorder:
             return
         if reader is self._requests and exchange.ended_at is None and framing.may_switch(exchange):
             self._proposed = exchange
-            self._held += rest
+            self._early_data += rest
             rest = b""
         self._put_back(reader, rest)
         if reader is self._responses:
@@ -229,8 +229,8 @@ class Recorder:
             exchange.ended_at = self._now
             if exchange is self._proposed:  # the response refuses the upgrade, so requests can follow
                 self._proposed = None
-                self._put_back(self._requests, bytes(self._held))
-                self._held.clear()
+                self._put_back(self._requests, bytes(self._early_data))
+                self._early_data.clear()
         self._journal.update(exchange)
 
     def _put_back(self, reader: MessageReader, data: bytes) -> None:
@@ -259,12 +259,12 @@ class Recorder:
                 other.ended_at, other.note = self._now, other.note or note
                 self._journal.update(other)
         self._busy = None
-        self._count(self._requests, len(self._requests.head) + len(self._held))
+        self._count(self._requests, len(self._requests.head) + len(self._early_data))
         self._count(self._responses, len(self._responses.head))
         for reader, data, _ in self._queue:
             self._count(reader, len(data))
         self._queue.clear()
-        self._held.clear()
+        self._early_data.clear()
         self._waiting = 0
         self._journal.update(self._stream)
 

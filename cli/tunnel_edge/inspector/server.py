@@ -50,7 +50,7 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _PageRequest:
     """A permitted request. `path` is relative to the secret folder."""
 
     method: str
@@ -105,8 +105,8 @@ class Inspector:
         headers = [(name.decode(), value.decode("latin-1")) for name, value in request.headers]
         decision = self.access.decide(method, target, headers)
         if decision == "redeemed":
-            where = (("Location", self.access.folder), ("Set-Cookie", self.access.set_cookie))
-            await _send(parser, writer, Reply(303, headers=where))
+            redirect_headers = (("Location", self.access.folder), ("Set-Cookie", self.access.set_cookie))
+            await _send(parser, writer, Reply(303, headers=redirect_headers))
             self._note(
                 "A browser has used the link of the inspector. To open the inspector in another browser: "
                 f"{self.access.link}"
@@ -117,30 +117,30 @@ class Inspector:
             return
         parts = urlsplit(target)
         form = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True) if method == "POST" else {}
-        asked = _Asked(method, parts.path.removeprefix(self.access.folder), parse_qs(parts.query), form)
-        if (asked.method, asked.path) == ("GET", "events"):
+        page_request = _PageRequest(method, parts.path.removeprefix(self.access.folder), parse_qs(parts.query), form)
+        if (page_request.method, page_request.path) == ("GET", "events"):
             await self._stream(parser, writer)
         else:
-            await _send(parser, writer, await self._reply(asked))
+            await _send(parser, writer, await self._reply(page_request))
 
-    async def _reply(self, asked: _Asked) -> Reply:
-        if asked.method == "POST":
-            return await self._change(asked) if self.access.permits_change(asked.form) else Reply(403)
-        if asked.method != "GET":
+    async def _reply(self, page_request: _PageRequest) -> Reply:
+        if page_request.method == "POST":
+            return await self._change(page_request) if self.access.permits_change(page_request.form) else Reply(403)
+        if page_request.method != "GET":
             return Reply(405, headers=(("Allow", "GET, POST"),))
-        if asked.path in _ASSETS:
-            file = importlib.resources.files("tunnel_edge.inspector") / "page" / asked.path
-            return Reply(200, file.read_bytes(), _ASSETS[asked.path])
-        if not asked.path:
+        if page_request.path in _ASSETS:
+            file = importlib.resources.files("tunnel_edge.inspector") / "page" / page_request.path
+            return Reply(200, file.read_bytes(), _ASSETS[page_request.path])
+        if not page_request.path:
             return await self._page(functools.partial(pages.list_page, self._site, self._list()))
-        first, _, rest = asked.path.removeprefix("requests/").partition("/")
+        first, _, rest = page_request.path.removeprefix("requests/").partition("/")
         exchange = self._journal.find(int(first)) if first.isdigit() and len(first) < 10 else None
         if exchange is None:
             text = "This request is no longer recorded."
             return await self._page(functools.partial(pages.list_page, self._site, self._list(), text), 404)
-        return await self._show(exchange, rest, asked)
+        return await self._show(exchange, rest, page_request)
 
-    async def _show(self, exchange: Exchange, rest: str, asked: _Asked) -> Reply:
+    async def _show(self, exchange: Exchange, rest: str, page_request: _PageRequest) -> Reply:
         """Return the page of an exchange, or the form or download that the `rest` of the path names."""
         if rest == "edit":
             return await self._page(functools.partial(pages.edit_page, self._site, self._list(), exchange))
@@ -152,7 +152,7 @@ class Inspector:
             return _download(await asyncio.to_thread(texts.decode_body, message), f"body-{exchange.id}")
         if rest:
             return Reply(404)
-        view = View(asked.query.get("reveal", [""])[0], asked.query.get("view") == ["hex"])
+        view = View(page_request.query.get("reveal", [""])[0], page_request.query.get("view") == ["hex"])
         return await self._page_of(exchange, view)
 
     async def _page_of(self, exchange: Exchange, view: View, status: int = 200) -> Reply:
@@ -160,34 +160,34 @@ class Inspector:
         make = functools.partial(pages.exchange_page, self._site, self._list(), exchange, original, view)
         return await self._page(make, status)
 
-    async def _change(self, asked: _Asked) -> Reply:
+    async def _change(self, page_request: _PageRequest) -> Reply:
         """Handle a POST: replay a request or clear the journal. Redirect to the result."""
-        if asked.path == "clear":
+        if page_request.path == "clear":
             self._journal.clear()
             return Reply(303, headers=(("Location", self.access.folder),))
-        first, _, rest = asked.path.removeprefix("requests/").partition("/")
+        first, _, rest = page_request.path.removeprefix("requests/").partition("/")
         exchange = self._journal.find(int(first)) if first.isdigit() and len(first) < 10 else None
         if exchange is None or rest != "replay":
             return Reply(404)
-        text = asked.form.get("text", [None])[0]
+        text = page_request.form.get("text", [None])[0]
         try:
             edited = None if text is None else from_text(text, exchange)
-            new = await self._replay.send(exchange.id, edited)
-        except ReplayRefused as refused:
+            replayed = await self._replay.send(exchange.id, edited)
+        except ReplayRefused as refusal:
             if text is None:
-                return await self._page_of(exchange, View(error=str(refused)), 409)
+                return await self._page_of(exchange, View(error=str(refusal)), 409)
             make = functools.partial(
-                pages.edit_page, self._site, self._list(), exchange, text.replace("\r\n", "\n"), str(refused)
+                pages.edit_page, self._site, self._list(), exchange, text.replace("\r\n", "\n"), str(refusal)
             )
             return await self._page(make, 409)
-        return Reply(303, headers=(("Location", f"{self.access.folder}requests/{new.id}"),))
+        return Reply(303, headers=(("Location", f"{self.access.folder}requests/{replayed.id}"),))
 
     async def _page(self, make: "functools.partial[Html]", status: int = 200) -> Reply:
         """Render a page in a thread, because a hostile body can take long."""
         try:
             return Reply(status, (await asyncio.to_thread(make)).encode("utf-8", "replace"))
-        except ReplayRefused as refused:
-            text = str(await asyncio.to_thread(pages.list_page, self._site, self._list(), str(refused)))
+        except ReplayRefused as refusal:
+            text = str(await asyncio.to_thread(pages.list_page, self._site, self._list(), str(refusal)))
             return Reply(409, text.encode("utf-8", "replace"))
 
     @property
@@ -219,8 +219,8 @@ class Inspector:
                 changed.clear()
                 if None in ids:
                     yield b"event: clear\ndata:\n\n"
-                found = [it for id in ids if id is not None and (it := self._journal.find(id))]
-                rows = [f"event: row\ndata: {json.dumps(exports.summarize(it))}\n\n" for it in found]
+                exchanges = [exchange for id in ids if id is not None and (exchange := self._journal.find(id))]
+                rows = [f"event: row\ndata: {json.dumps(exports.summarize(exchange))}\n\n" for exchange in exchanges]
                 if rows or turn % 25 == 0:
                     yield "".join(rows).encode() or b": live\n\n"
         finally:

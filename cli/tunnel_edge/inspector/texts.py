@@ -79,7 +79,7 @@ def as_hex(data: bytes) -> str:
 
 def differences(before: Exchange, after: Exchange, *, with_secrets: bool = False) -> list[str]:
     """Return the differences of two responses as lines that begin with "-", "+" or a space."""
-    old, new = (_lines(it, with_secrets) for it in (before, after))
+    old, new = (_lines(exchange, with_secrets) for exchange in (before, after))
     if old == new:
         return []
     if max(len(old), len(new)) > _MAX_LINES:

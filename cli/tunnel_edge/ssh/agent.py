@@ -40,8 +40,8 @@ class Agent:
     def certificates(self, comment: str) -> list[Certificate]:
         """Return the certificates in the agent that have this comment."""
         reader = Reader(self._call(_LIST, b"", _LISTED))
-        found = [(reader.string(), reader.string()) for _ in range(reader.uint32())]
-        parsed = [Certificate.parse(blob) for blob, its in found if its == comment.encode()]
+        identities = [(reader.string(), reader.string()) for _ in range(reader.uint32())]
+        parsed = [Certificate.parse(blob) for blob, its in identities if its == comment.encode()]
         return [certificate for certificate in parsed if certificate]
 
     def add(self, certificate: Certificate, seed: bytes, comment: str, lifetime: int, *, confirm: bool) -> None:
@@ -68,13 +68,13 @@ class Agent:
         return answer[1:]
 
     def _receive(self, size: int) -> bytes:
-        found = b""
-        while len(found) < size:
-            part = self._connection.receive(size - len(found))
+        content = b""
+        while len(content) < size:
+            part = self._connection.receive(size - len(content))
             if not part:
                 raise OSError("the agent closed the connection")
-            found += part
-        return found
+            content += part
+        return content
 
 
 @contextmanager

@@ -49,9 +49,9 @@ def find(profile: Profile) -> Certificate | None:
 
     If there are several, return the one that expires last.
     """
-    found = _in_files(profile) if profile.uses_files else _in_agent(profile)
+    certificates = _in_files(profile) if profile.uses_files else _in_agent(profile)
     now = time.time()
-    valid = [certificate for certificate in found if certificate and certificate.is_valid(now)]
+    valid = [certificate for certificate in certificates if certificate and certificate.is_valid(now)]
     return max(valid, key=lambda certificate: certificate.valid_before, default=None)
 
 
@@ -90,14 +90,18 @@ def signer(certificate: Certificate) -> str:
 def _in_agent(profile: Profile) -> Sequence[Certificate]:
     """Return the certificates in the agent that belong to a profile, and that its authority has signed."""
     with agent.opened() as opened:
-        return [each for each in opened.certificates(comment(profile)) if signer(each) == profile.authority_key]
+        return [
+            certificate
+            for certificate in opened.certificates(comment(profile))
+            if signer(certificate) == profile.authority_key
+        ]
 
 
 def _in_files(profile: Profile) -> Sequence[Certificate]:
     """Return the certificate in a profile's file, if it belongs to the private key in the profile's other file."""
-    found = _read(certificate_file(profile))
+    certificate = _read(certificate_file(profile))
     key = wire.public_key(files.read_private(key_file(profile)) or b"")
-    return [found] if found and found.public_key == key else []
+    return [certificate] if certificate and certificate.public_key == key else []
 
 
 def _read(file: Path) -> Certificate | None:
@@ -118,8 +122,8 @@ def _sign(session: "Session", request: Request, public_key: str) -> str:
     if request.lifetime:
         end = time.gmtime(time.time() + request.lifetime)
         body["valid_until"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", end)
-    found = session.sign(body) if session.sign else session.client.post("/ssh_user_certificates", body)
-    return str(found["certificate"])
+    answer = session.sign(body) if session.sign else session.client.post("/ssh_user_certificates", body)
+    return str(answer["certificate"])
 
 
 def _store(profile: Profile, key: Any, certificate: Certificate, line: str) -> None:
@@ -133,7 +137,11 @@ def _store(profile: Profile, key: Any, certificate: Certificate, line: str) -> N
         return
     lifetime = max(1, certificate.valid_before - int(time.time()))
     with agent.opened() as opened:
-        old = [each for each in opened.certificates(comment(profile)) if signer(each) == profile.authority_key]
+        predecessors = [
+            predecessor
+            for predecessor in opened.certificates(comment(profile))
+            if signer(predecessor) == profile.authority_key
+        ]
         opened.add(certificate, key.private_bytes_raw(), comment(profile), lifetime, confirm=profile.confirm)
-        for each in old:
-            opened.remove(each)
+        for predecessor in predecessors:
+            opened.remove(predecessor)

@@ -23,13 +23,13 @@ def block(profile: Profile, hosts: Sequence[str]) -> str:
 def install(profile: Profile, text: str) -> tuple[Path, Path]:
     """Write a block to a separate file, and include this file at the beginning of `~/.ssh/config`."""
     folder = Path.home() / ".ssh"
-    own, config = folder / f"te-{profile.name}.conf", folder / "config"
-    files.write_private(own, text.encode())
+    block_file, config = folder / f"te-{profile.name}.conf", folder / "config"
+    files.write_private(block_file, text.encode())
     present = config.read_text(encoding="utf-8") if config.exists() else ""
-    line = f"Include {own.name}\n"
+    line = f"Include {block_file.name}\n"
     if line not in present:
         files.write_secret(config, (line + present).encode())
-    return own, config
+    return block_file, config
 
 
 def _quoted(path: Path) -> str:

@@ -26,14 +26,14 @@ def ensure(profile: Profile) -> None:
     """
     if not profile.authority:
         raise CommandError(f"The profile '{profile.name}' has no certificate: use te ssh login.", FAILED)
-    found = certificates.find(profile)
-    if found is not None and not found.ends_soon(time.time()):
+    certificate = certificates.find(profile)
+    if certificate is not None and not certificate.ends_soon(time.time()):
         return
-    with _time_limit(found):
+    with _time_limit(certificate):
         try:
             _renew(profile.name)
         except CommandError:
-            if found is None:
+            if certificate is None:
                 raise
 
 
@@ -41,8 +41,8 @@ def _renew(name: str) -> None:
     """Renew the certificate, unless another process has just renewed it."""
     with locks.locked(f"ssh-{name}"):
         profile = profiles.load(name) or Profile(name)
-        found = certificates.find(profile)
-        if found is not None and not found.ends_soon(time.time()):
+        certificate = certificates.find(profile)
+        if certificate is not None and not certificate.ends_soon(time.time()):
             return
         from tunnel_edge.identity import session
 
@@ -52,14 +52,14 @@ def _renew(name: str) -> None:
 
 
 @contextmanager
-def _time_limit(found: Certificate | None) -> Iterator[None]:
+def _time_limit(certificate: Certificate | None) -> Iterator[None]:
     """End the process after SECONDS, if the block has not ended, for example because a server does not answer."""
     import threading
 
     def end() -> None:
-        if found is None:
+        if certificate is None:
             print("te: The certificate could not be renewed within 5 seconds.", file=sys.stderr, flush=True)
-        os._exit(FAILED if found is None else 0)
+        os._exit(FAILED if certificate is None else 0)
 
     timer = threading.Timer(SECONDS, end)
     timer.daemon = True

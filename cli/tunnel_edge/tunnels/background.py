@@ -56,8 +56,8 @@ def in_child(work: Callable[[], _T]) -> Callable[[], _T]:
         result, error = pickle.loads(content)  # noqa: S301 - this program wrote it
         if error:
             raise CommandError(*error)
-        found: _T = result
-        return found
+        value: _T = result
+        return value
 
     return wait
 

@@ -181,11 +181,11 @@ class _Lines(asyncssh.SSHClientSession[str]):
     """Calls a function with each line of a session. The beginning of a line that is too long is dropped."""
 
     def __init__(self, on_line: Callable[[str], None]) -> None:
-        self._on_line, self._rest = on_line, ""
+        self._on_line, self._buffer = on_line, ""
 
     def data_received(self, data: str, datatype: Any) -> None:
-        *lines, self._rest = (self._rest + data).split("\n")
-        self._rest = self._rest[-_MAX_LINE:]
+        *lines, self._buffer = (self._buffer + data).split("\n")
+        self._buffer = self._buffer[-_MAX_LINE:]
         for line in lines:
             self._on_line(line)
 

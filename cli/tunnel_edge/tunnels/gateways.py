@@ -49,9 +49,9 @@ def parse_service(answer: Mapping[str, Any]) -> Service:
 
 def parse_gateways(answer: Mapping[str, Any]) -> tuple[Gateway, ...]:
     """Return the gateways of `GET /gateways` that have an address and host keys."""
-    found = []
+    gateways = []
     for item in answer.get("gateways") or ():
         host, _, port = str(item.get("address") or "").rpartition(":")
         if host and port.isdigit() and item.get("host_keys"):
-            found.append(Gateway(host.strip("[]"), int(port), tuple(map(str, item["host_keys"]))))
-    return tuple(found)
+            gateways.append(Gateway(host.strip("[]"), int(port), tuple(map(str, item["host_keys"]))))
+    return tuple(gateways)

@@ -72,10 +72,10 @@ class Run:
                     self._reconnect.stay()
                     continue
                 self._screen.note("The connection to the gateway has ended. Connecting again …")
-            except Refused as refused:
-                if self._reconnect.is_final(refused.code, is_final=refused.is_final):
-                    raise CommandError(str(refused), TUNNEL_REJECTED) from None
-                self._screen.note(f"{refused} Trying again …")
+            except Refused as refusal:
+                if self._reconnect.is_final(refusal.code, is_final=refusal.is_final):
+                    raise CommandError(str(refusal), TUNNEL_REJECTED) from None
+                self._screen.note(f"{refusal} Trying again …")
             except ConnectionFailed as error:
                 self._count_failure(str(error))
             except SignInRejected as error:

@@ -34,7 +34,7 @@ _LIFETIME = 24 * 3600  # lifetime in seconds that is requested for a certificate
 # A certificate is renewed between 60 and 2 seconds before its expiry, depending on its lifetime
 _MARGIN, _MIN_MARGIN = 60.0, 2.0
 _MAX_PORTS = 100  # ports in a credential's ACL if the command names none. An ACL has at most 1,000 rules
-_MOST_SECONDS = re.compile(r"at most (\d+) seconds")
+_MAX_SECONDS = re.compile(r"at most (\d+) seconds")
 # the beginnings of asyncssh's errors for a missing or wrong passphrase
 _ENCRYPTED = ("Passphrase must be specified", "Unable to decrypt")
 _TRIES = 3  # attempts to change the ACL, because other processes may change it at the same time
@@ -55,9 +55,9 @@ class Certificates:
             answer = self.client.post("/ssh_user_certificates", self._body(key, lifetime))
         except ApiError as error:
             details = error.body.get("details") or {}
-            most = _MOST_SECONDS.search(str(details.get("valid_until", "")))
-            if most and int(most[1]) < lifetime:
-                return self.request(key, int(most[1]))
+            max_seconds = _MAX_SECONDS.search(str(details.get("valid_until", "")))
+            if max_seconds and int(max_seconds[1]) < lifetime:
+                return self.request(key, int(max_seconds[1]))
             if "extensions.bind@tunnel-edge" in details and self._needs_port:
                 sentence = "The policy of the SSH authority restricts ports: name a port with --port."
                 raise CommandError(sentence, USAGE) from error
@@ -97,12 +97,12 @@ class Credentials:
     profile: Profile
     rules: Sequence[str]
 
-    def load(self, new: Any) -> Material:
-        """Read the stored key, or store `new` with a new credential. Add missing `rules` to the credential's ACL."""
+    def load(self, new_key: Any) -> Material:
+        """Read the stored key, or store `new_key` and its credential. Add missing `rules` to the credential's ACL."""
         key_file = files.state_folder() / "ssh" / f"{self.profile.name}-tunnels"
         key, id = keys.load(files.read_private(key_file) or b""), _read_id(key_file)
         if key is None or not id or not self._permit(id):
-            key = new
+            key = new_key
             self._create(key, key_file)
         return Material(_USER, keys.encode(key))
 
@@ -118,7 +118,7 @@ class Credentials:
 
     def _permit(self, id: str) -> bool:
         """Add missing rules to the ACL of a credential. Return False if the credential does not exist any more."""
-        for left in reversed(range(_TRIES)):
+        for retries in reversed(range(_TRIES)):
             try:
                 answer = self.client.send("GET", f"/ssh_credentials/{id}")
                 acl = answer.json["acl"]
@@ -129,7 +129,7 @@ class Credentials:
             except ApiError as error:
                 if error.code == NOT_FOUND:
                     return False
-                if error.code != CONFLICT or not left:
+                if error.code != CONFLICT or not retries:
                     raise
             else:
                 return True

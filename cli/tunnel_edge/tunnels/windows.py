@@ -25,16 +25,16 @@ class _Window:
     def __init__(self, channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
         self._channel = channel
         # the bytes that the peer may still send, plus the received bytes that are not delivered yet
-        self._left = channel._recv_window
+        self._room = channel._recv_window
 
     def deliver(self, data: bytes, datatype: Any) -> None:
         """Deliver a piece of data to the session. Replaces asyncssh's method `_deliver_data`."""
         channel = self._channel
-        self._left -= len(data)
-        if self._left < channel._init_recv_window / 2:
-            more = channel._init_recv_window - self._left
+        self._room -= len(data)
+        if self._room < channel._init_recv_window / 2:
+            more = channel._init_recv_window - self._room
             channel.send_packet(MSG_CHANNEL_WINDOW_ADJUST, UInt32(more))
             channel._recv_window += more
-            self._left += more
+            self._room += more
         if channel._session is not None:
             channel._session.data_received(data, datatype)

@@ -1,6 +1,5 @@
 """Requests of visitors as Envoy describes them. This file does no I/O."""
 
-import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -89,17 +88,3 @@ def safe_path(text: str | None) -> str:
     except ValueError:
         return "/"
     return "/" if parts.netloc or parts.scheme else path
-
-
-def network_of(address: str) -> str:
-    """Return the network that counts as one visitor.
-
-    That is an IPv4 address itself, or the /64 of an IPv6 address. Return "" for a malformed address.
-    """
-    try:
-        ip = ipaddress.ip_address(address)
-    except ValueError:
-        return ""
-    mapped = ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None
-    prefix = 64 if isinstance(ip, ipaddress.IPv6Address) and not mapped else 32
-    return str(ipaddress.ip_network((str(mapped or ip), prefix), strict=False))

@@ -16,13 +16,13 @@ import asyncssh
 
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.link.authority import Authority
+from edge.networks import Networks
 from edge.process import files, host_key, log, metrics, tasks
 from edge.process.settings import SettingError, Settings
 from edge.process.tasks import PeriodicTask
 from edge.ssh import loops
 from edge.ssh.asyncssh_internals import connection_factory
 from edge.ssh.auth.admission import Admission, listen
-from edge.ssh.auth.networks import Networks
 from edge.ssh.auth.proxied import Proxied
 from edge.ssh.auth.sign_ins import SignIns
 from edge.ssh.draining.drain import Drain

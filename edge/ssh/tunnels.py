@@ -8,10 +8,10 @@ from weakref import WeakValueDictionary
 
 from chalicelib.model.names import bans
 from chalicelib.model.tunnels.tunnels import ServedTunnel, Traffic
+from edge.networks import Networks
 from edge.process import log, memory
 from edge.process.settings import Limits
 from edge.process.tasks import PeriodicTask
-from edge.ssh.auth.networks import Networks
 from edge.ssh.channel_quota import ChannelQuota
 from edge.ssh.data.buffers import Buffers
 from edge.ssh.online_tunnel import OnlineTunnel, TunnelSession

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable
 
-from edge.sign_in.visits import network_of
+from edge import networks
 
 MAX_WRONG = 10  # wrong passwords that a visitor may send without a pause
 PAUSE = 6.0  # after MAX_WRONG wrong passwords, the seconds between two further passwords
@@ -24,7 +24,7 @@ class GuessLimits:
 
         `owner` is the id of the route or reservation that has the passwords.
         """
-        free_at, now = self._free_at.get((owner, network_of(address)), 0.0), self._clock()
+        free_at, now = self._free_at.get((owner, networks.get_source(address)), 0.0), self._clock()
         return max(0, -int(-(free_at - now - (MAX_WRONG - 1) * PAUSE) // 1))
 
     def take(self, owner: str, address: str) -> None:
@@ -39,7 +39,7 @@ class GuessLimits:
         self._change(owner, address, -PAUSE)
 
     def _change(self, owner: str, address: str, seconds: float) -> None:
-        key, now = (owner, network_of(address)), self._clock()
+        key, now = (owner, networks.get_source(address)), self._clock()
         self._free_at[key] = max(now, self._free_at.pop(key, now)) + seconds
         while len(self._free_at) > _MAX_VISITORS:
             self._free_at.popitem(last=False)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from edge.sign_in.visits import network_of
+from edge import networks
 
 _OF_ACCOUNT = 4  # one account may have 1/4 of the exchanges that are allowed in total
 _OF_VISITOR = 8  # concurrent exchanges of one visitor: an IPv4 address or an IPv6 /64
@@ -35,7 +35,7 @@ class ExchangeLimits:
 
         `address` is the visitor's address, or "" if the exchange is a recheck of a session.
         """
-        visitor, total = network_of(address) if address else "", self._accounts.total()
+        visitor, total = networks.get_source(address) if address else "", self._accounts.total()
         if total >= self._limit or self._accounts[account] >= max(1, self._limit // _OF_ACCOUNT):
             raise TooManyExchanges
         if address and self._visitors[visitor] >= _OF_VISITOR:

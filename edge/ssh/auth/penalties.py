@@ -4,7 +4,7 @@ Each failed sign-in adds seconds to the penalty of the client's address and of t
 shrinks by a second per second. An address is refused while one of its two penalties is above 15 seconds.
 """
 
-from edge.ssh.auth import networks
+from edge import networks
 
 _THRESHOLD = 15.0  # seconds of penalty above which an address is refused
 _SHARE = 16  # a larger network gets 1/16 of the penalties of its addresses

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from edge.link import proxy_protocol
 from edge.link.proxy_protocol import Address, Header
+from edge.networks import Networks
 from edge.process import log
-from edge.ssh.auth.networks import Networks
 
 _MAX_HEADER = 536  # the most bytes of a header. Version 2 of the PROXY protocol requires receivers to accept as many
 _TIMEOUT = 5.0  # seconds until a connection without a complete header is closed

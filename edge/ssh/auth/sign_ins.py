@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Protocol
 
+from edge import networks
 from edge.process.settings import Limits
-from edge.ssh.auth import networks
 from edge.ssh.auth.penalties import Penalties
 
 # penalties in seconds for a sign-in that was dropped, tried no key, tried only wrong keys, or exceeded the time limit

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from edge.ssh.auth.networks import get_source
+from edge.networks import get_source
 
 _ADDRESS = b"\r\nx-forwarded-for: "  # Envoy sets this header, and drops a header of this name that a client sends
 _LENGTH = re.compile(rb"\r\ncontent-length: ([0-9]+)\r\n")

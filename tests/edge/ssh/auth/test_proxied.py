@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from edge.link.proxy_protocol import Header
-from edge.ssh.auth.networks import Networks
+from edge.networks import Networks
 from edge.ssh.auth.proxied import Proxied
 
 CLIENT = ("192.0.2.9", 49153)

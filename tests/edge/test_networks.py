@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.ssh.auth import networks
+from edge import networks
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The networks around a client's address. Limits on sign-ins count all clients of a network together.
+"""The networks around the address of a client or visitor. Limits count all clients of a network together.
 
 This file does no I/O.
 """

@@ -31,7 +31,7 @@ class _Plain(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         tunnel = next(tunnel for tunnel in self._gateway.tunnels.online if tunnel.record.proto == "https")
-        protocol = tunnel.connected(transport, None)
+        protocol = tunnel.on_connected(transport, None)
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
 

@@ -59,9 +59,9 @@ class OrderCounts:
         return {
             "failed": _set(f"failed/{domain}", bounds.failed),
             "issued": _set(f"issued/{domain}", bounds.issued),
-            "account": _bounded(f"account/{account}", bounds.account),
-            "service": _bounded(order_times.ALL.id, bounds.service),
-            "registered": _bounded(f"registered/{domains.find_registrable(domain)}", bounds.registered),
+            "account": _build_time_set(f"account/{account}", bounds.account),
+            "service": _build_time_set(order_times.ALL.id, bounds.service),
+            "registered": _build_time_set(f"registered/{domains.find_registrable(domain)}", bounds.registered),
         }
 
 
@@ -69,5 +69,5 @@ def _set(id: str, bound: Bound) -> TimeSet:
     return TimeSet(id, bound.seconds)
 
 
-def _bounded(id: str, bound: Bound) -> TimeSet:
+def _build_time_set(id: str, bound: Bound) -> TimeSet:
     return TimeSet(id, bound.seconds, bound.count)

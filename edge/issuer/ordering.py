@@ -100,7 +100,7 @@ def find_current(ca: OrderingCa, store: OrderStore) -> UnfinishedOrder | None:
     order = store.find()
     if order is None or ca.status(order.url) != "absent":
         return order
-    with _withdrawing(store):
+    with _withdraw_after(store):
         store.forget()
     return None
 
@@ -120,7 +120,7 @@ def obtain(
     the CA has ended it.
     """
     order, answered = store.find() or _begin(spec, ca, store), set[str]()
-    with _withdrawing(store):
+    with _withdraw_after(store):
         while (status := ca.status(order.url)) != "valid":
             if status == "pending":
                 for challenge in _list_new(spec, ca, order, answered):
@@ -173,7 +173,7 @@ def _end(spec: OrderSpec, ca: OrderingCa, store: OrderStore, order: UnfinishedOr
 
 
 @contextmanager
-def _withdrawing(store: OrderStore) -> Iterator[None]:
+def _withdraw_after(store: OrderStore) -> Iterator[None]:
     try:
         yield
     finally:

@@ -61,7 +61,7 @@ class StoredOrder:
         """Raise AttemptFailed if a limit on orders is reached."""
         account, now = self.due.entry.account, int(self.now())
         if limit := self.counts.find_limit(account, self.domain, now, replaces=self.is_renewal):
-            raise _limited(limit)
+            raise _build_failure(limit)
 
     def admit(self) -> None:
         self.counts.count(self.due.entry.account, self.domain, int(self.now()), replaces=self.is_renewal)
@@ -83,5 +83,5 @@ class StoredOrder:
             self.txt.remove(certificate_policies.alias_target(self.due.entry.reservation))
 
 
-def _limited(limit: Limit) -> AttemptFailed:
+def _build_failure(limit: Limit) -> AttemptFailed:
     return AttemptFailed(outcomes.rate_limited(limit.sentence, limit.not_before), limit.sentence)

@@ -62,14 +62,14 @@ class _Opening(asyncio.Protocol):
         """
         names = (secured.tls.getpeercert() or {}).get("subjectAltName", ())
         if ("DNS", self._gateway.lower()) not in names:
-            self.failed()
+            self.on_failed()
             return None
         side = Side()
         if not self.result.done():
             self.result.set_result(side)
         return side
 
-    def failed(self) -> None:
+    def on_failed(self) -> None:
         """Handle a connection that has ended before its handshake was complete."""
         if not self.result.done():
             self.result.set_exception(

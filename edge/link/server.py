@@ -30,7 +30,7 @@ HANDSHAKE_TIMEOUT = 5.0  # the most seconds for one handshake
 class Acceptor(Protocol):
     """Creates the protocols for the connections to one tunnel."""
 
-    def connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
+    def on_connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
         """Return the protocol for a new connection. `visitor` is its PROXY protocol header, or None."""
 
 
@@ -152,14 +152,14 @@ class _Pending(asyncio.Protocol):
             self._start(visitor, self._received[length:])
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.failed()
+        self.on_failed()
 
     def drop(self) -> None:
         """Abort this connection, because too many connections are pending."""
-        self.failed()
+        self.on_failed()
         self._transport.abort()
 
-    def failed(self) -> None:
+    def on_failed(self) -> None:
         self._timeout.cancel()
         self._pending.discard(self)
 
@@ -181,12 +181,12 @@ class _RemotePending(_Pending):
         secured = TlsTransport(self._context, self)
         self._transport.set_protocol(secured)
         secured.connection_made(self._transport)
-        secured.received(early)
+        secured.receive(early)
 
     def handshake_over(self, secured: TlsTransport) -> asyncio.Protocol | None:
-        self.failed()
+        self.on_failed()
         target = self._requested.get(secured.tls)  # no tunnel if the client sent no server name
-        return target.connected(secured, self._visitor) if target else None
+        return target.on_connected(secured, self._visitor) if target else None
 
 
 class _LocalPending(_Pending):
@@ -205,8 +205,8 @@ class _LocalPending(_Pending):
         if target is None:
             self.drop()
             return
-        self.failed()
-        protocol = target.connected(self._transport, visitor)
+        self.on_failed()
+        protocol = target.on_connected(self._transport, visitor)
         self._transport.set_protocol(protocol)
         protocol.connection_made(self._transport)
         if early:

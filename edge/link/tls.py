@@ -20,7 +20,7 @@ class Owner(Protocol):
     def handshake_over(self, secured: "TlsTransport") -> asyncio.Protocol | None:
         """Return the protocol that receives the decrypted data, or None to end the connection."""
 
-    def failed(self) -> None:
+    def on_failed(self) -> None:
         """Handle a connection that has ended before its handshake was complete."""
 
 
@@ -55,9 +55,9 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         return _BUFFER
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.received(_BUFFER[:nbytes])
+        self.receive(_BUFFER[:nbytes])
 
-    def received(self, data: bytes | memoryview) -> None:
+    def receive(self, data: bytes | memoryview) -> None:
         """Handle encrypted bytes from the socket."""
         self._incoming.write(data)
         if self._protocol:
@@ -78,7 +78,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         if self._protocol:
             self._protocol.connection_lost(exc)
         else:
-            self._owner.failed()
+            self._owner.on_failed()
 
     # The protocol calls the following methods.
 

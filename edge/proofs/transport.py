@@ -76,7 +76,7 @@ async def _over_udp(question: Message, address: str, port: int) -> Message:
             received = await protocol.received.get()
             if isinstance(received, Exception):
                 raise received
-            if answer := _parsed(received, question):
+            if answer := _parse(received, question):
                 return answer
     finally:
         transport.abort()
@@ -90,14 +90,14 @@ async def _over_tcp(question: Message, address: str, port: int) -> Message:
         length = int.from_bytes(await reader.readexactly(2), "big")
         if length > _MAX_BYTES:
             raise AnswerTooLarge
-        if answer := _parsed(await reader.readexactly(length), question):
+        if answer := _parse(await reader.readexactly(length), question):
             return answer
         raise dns.exception.FormError
     finally:
         writer.transport.abort()
 
 
-def _parsed(wire: bytes, question: Message) -> Message | None:
+def _parse(wire: bytes, question: Message) -> Message | None:
     """Parse an answer. Return None if it is malformed or does not belong to the question. Raises TooMuch."""
     if len(wire) < _HEADER.size:
         return None

@@ -65,7 +65,7 @@ class SignInHost:
         if confirmed.has(site):
             return replies.redirect(url)
         if visit.method == "POST" and self._is_confirmed(visit, begun):
-            added = confirmed.adding(site, self._clock())
+            added = confirmed.add(site, self._clock())
             kid = self._records.signing_key().kid
             return replies.redirect(url, 303, [confirmations.build_cookie(added, kid, keys[kid])])
         return self._page(visit, begun, rule.provider, self._starter.scopes(rule))

@@ -92,7 +92,7 @@ def no_session(path: str) -> Reply:
     return page(401, NO_SESSION, link=(sign_in_link(path), "Sign in"))
 
 
-def denied(address: str, provider: str, path: str) -> Reply:
+def denial(address: str, provider: str, path: str) -> Reply:
     """Return the response to a user who is signed in but may not pass. It shows the user's address or name."""
     user = address or "this user"
     text = f"{user} ({TITLES[provider]}) may not visit this page."

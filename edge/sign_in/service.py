@@ -71,7 +71,7 @@ class SignInService:
             return await self._begin(visit, rule, fresh=decision.fresh)
         if decision.access is Access.DENY:
             address = session.addresses[0] if session.addresses else session.name
-            return replies.denied(address, rule.provider, visit.path)
+            return replies.denial(address, rule.provider, visit.path)
         if decision.access is Access.ASK:
             raise Silent
         if decision.is_check_due:

@@ -83,7 +83,7 @@ class OnlineTunnel:
     def url(self) -> str:
         return self.opening.url
 
-    def connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
+    def on_connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
         return self.session.accept_connection(self, transport, visitor)
 
     def take_unbilled_usage(self) -> Traffic:

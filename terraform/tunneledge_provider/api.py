@@ -49,7 +49,7 @@ class Api:
     """Sends requests to one service with a token."""
 
     def __init__(self, url: str, token: str, max_retries: int = MAX_RETRIES) -> None:
-        self._url = _checked(url)
+        self._url = _check_url(url)
         if not token:
             raise ConfigurationError("No token is configured: set token, or TE_TOKEN in the environment.")
         self._headers = {
@@ -101,7 +101,7 @@ def as_error(status: int, content: bytes) -> ApiError:
         return ApiError(status, f"The service answered with the status {status} and without a message.")
 
 
-def _checked(url: str) -> str:
+def _check_url(url: str) -> str:
     """Return the URL of a service without a slash at its end. Raises ConfigurationError if it is invalid.
 
     A token is sent over https, or over http to a loopback address.

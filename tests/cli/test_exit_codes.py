@@ -13,7 +13,7 @@ import pytest
 from chalicelib.documents import openapi
 from tests.cli.conftest import User
 from tests.needs import need
-from tunnel_edge.api.client import Client, checked_url
+from tunnel_edge.api.client import Client, check_url
 from tunnel_edge.api.errors import ApiError, UnreachableError
 from tunnel_edge.errors import CommandError
 
@@ -138,13 +138,13 @@ def test_a_service_that_does_not_answer_is_named() -> None:
 )
 def test_a_token_is_sent_over_https_or_to_loopback_only(url: str) -> None:
     with pytest.raises(CommandError) as error:
-        checked_url(url)
+        check_url(url)
     assert error.value.code == 2
 
 
 @pytest.mark.parametrize("url", ["https://api.example.com", "https://h/dev/", "http://[::1]:80", "http://localhost:1"])
 def test_other_addresses_are_accepted(url: str) -> None:
-    assert checked_url(url) == url.rstrip("/")
+    assert check_url(url) == url.rstrip("/")
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,7 @@ def test_a_profile_is_read_as_it_was_written(home: Path) -> None:
     profiles.save(profile)
     profiles.save(Profile("other", url="https://o"))
     assert profiles.load_all() == [Profile("other", url="https://o"), profile]
-    assert profiles.chosen_name() == "work"
+    assert profiles.choose_name() == "work"
 
 
 @pytest.mark.parametrize("text", ["[", "[profiles.work]\nurl = 1\n", "[profiles.work]\nname = 'x'\n", "\x00"])
@@ -203,5 +203,5 @@ def test_a_malformed_profile_is_named(home: Path, text: str) -> None:
 @pytest.mark.parametrize("name", ["../x", "a/b", ".", "-x", "a b", "x" * 65])
 def test_a_name_of_a_profile_is_no_path(name: str) -> None:
     with pytest.raises(CommandError) as error:
-        profiles.chosen_name(name)
+        profiles.choose_name(name)
     assert error.value.code == 2

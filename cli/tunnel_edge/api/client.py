@@ -58,7 +58,7 @@ class Client:
         timeout: float = 30.0,
         attempts: int = ATTEMPTS,
     ) -> None:
-        self.url = checked_url(url)
+        self.url = check_url(url)
         self._token, self._renew = token, renew
         self._timeout, self._attempts, self._cacert = timeout, attempts, cacert
 
@@ -155,7 +155,7 @@ class Client:
         return Answer(response.status, {name.lower(): value for name, value in response.headers.items()}, response.data)
 
 
-def checked_url(url: str) -> str:
+def check_url(url: str) -> str:
     """Return the address of a service without a slash at the end.
 
     A token is sent over https, or over http to a loopback address. Raises CommandError for any other address.

@@ -7,7 +7,7 @@ from dataclasses import replace
 import click
 
 from tunnel_edge import output
-from tunnel_edge.api.client import Client, checked_url
+from tunnel_edge.api.client import Client, check_url
 from tunnel_edge.api.errors import ApiError
 from tunnel_edge.commands import explain, options
 from tunnel_edge.commands.options import Command
@@ -55,7 +55,7 @@ def login(
 @click.option("--end", is_flag=True, help="Delete the key at the service first.")
 def logout(end: bool) -> None:
     """Delete the stored token of a profile."""
-    profile = profiles.load(profiles.chosen_name(options.chosen().profile))
+    profile = profiles.load(profiles.choose_name(options.chosen().profile))
     if profile is None or not profile.storage:
         output.note("No token is stored.")
         return
@@ -96,9 +96,9 @@ def list_profiles() -> None:
 
 def _profile(url: str | None, cacert: str | None) -> Profile:
     """Return the profile to sign in with. If `url` is given, it becomes the address of the profile's service."""
-    name = profiles.chosen_name(options.chosen().profile)
+    name = profiles.choose_name(options.chosen().profile)
     profile = profiles.load(name) or Profile(name)
-    address = checked_url(url or os.environ.get("TE_URL") or profile.url)
+    address = check_url(url or os.environ.get("TE_URL") or profile.url)
     if address != profile.url:  # drop ids in the profile that only the previous service knows
         profile = Profile(name, storage=profile.storage)
     return replace(profile, url=address, cacert=os.path.abspath(cacert) if cacert else profile.cacert)
@@ -135,7 +135,7 @@ def _login_with_issuer(profile: Profile, method: SignInMethod, *, explained: boo
 def _store(profile: Profile, secret: Secret) -> None:
     """Print where the API key will be stored, store it, and show its owner."""
     me = Client(profile.url, lambda: secret.token, cacert=profile.cacert).get("/me")
-    storage = store.preferred()
+    storage = store.choose_storage()
     output.note(f"The token is stored in: {store.location(profile.name, storage)}")
     if profile.storage not in ("", storage):
         store.delete(profile.name, profile.storage)

@@ -13,7 +13,7 @@ from tunnel_edge import output
 from tunnel_edge.commands import editing, options
 from tunnel_edge.commands.options import Group
 from tunnel_edge.errors import FAILED, NOT_FOUND, USAGE, CommandError
-from tunnel_edge.inspector.control import shortened, socket_file
+from tunnel_edge.inspector.control import shorten_path, socket_file
 
 _COLUMNS = ("id", "at", "client", "method", "path", "status", "ms")
 _TIMEOUT = 60.0  # seconds for a command, which can be a replay
@@ -114,7 +114,7 @@ def _connect(pid: int | None) -> socket.socket:
     for file in files:
         connection = socket.socket(socket.AF_UNIX)
         try:
-            with shortened(file) as path:
+            with shorten_path(file) as path:
                 connection.connect(path)
         except ConnectionRefusedError:
             connection.close()

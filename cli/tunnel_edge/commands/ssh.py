@@ -66,7 +66,7 @@ def login(
 
     from tunnel_edge import output
 
-    location = f"{certificates.key_file(_stored(profile.name))} (-cert.pub)" if uses_files else "the SSH agent"
+    location = f"{certificates.key_file(_load_profile(profile.name))} (-cert.pub)" if uses_files else "the SSH agent"
     end = datetime.fromtimestamp(certificate.valid_before, UTC)
     output.note(f"A certificate for {', '.join(request.principals)} until {end:%Y-%m-%d %H:%M:%SZ} is in {location}.")
 
@@ -83,7 +83,7 @@ def config(authority: str | None, hosts: tuple[str, ...]) -> None:
 
     if bad := [host for host in hosts if not re.fullmatch(r"!?[\w.*?:%-]+", host)]:
         raise CommandError(f"--host: '{bad[0]}' is not a pattern of host names: write one like *.example.com.", USAGE)
-    profile = _stored(_name())
+    profile = _load_profile(_name())
     if authority and authority != profile.authority:
         profile = replace(profile, authority=authority, authority_key="")
         profiles.save(profile)
@@ -104,7 +104,7 @@ def ensure(words: tuple[str, ...]) -> None:
     from tunnel_edge.ssh import renewal
 
     try:
-        renewal.ensure(_stored(_name()))
+        renewal.ensure(_load_profile(_name()))
     except CommandError as error:
         raise CommandError(str(error).partition("\n")[0], FAILED) from error
 
@@ -116,7 +116,7 @@ def connect(words: tuple[str, ...]) -> None:
     from tunnel_edge.ssh import renewal
 
     try:
-        renewal.ensure(_stored(_name()))
+        renewal.ensure(_load_profile(_name()))
     except CommandError as error:
         from tunnel_edge import output
 
@@ -130,10 +130,10 @@ def connect(words: tuple[str, ...]) -> None:
 def _name() -> str:
     from tunnel_edge.identity import profiles
 
-    return profiles.chosen_name(options.chosen().profile)
+    return profiles.choose_name(options.chosen().profile)
 
 
-def _stored(name: str) -> Any:
+def _load_profile(name: str) -> Any:
     """Return a stored profile. Raises CommandError if there is none."""
     from tunnel_edge.identity import profiles
 
@@ -147,7 +147,7 @@ def _has_agent() -> bool:
     from tunnel_edge.ssh import agent
 
     try:
-        with agent.opened():
+        with agent.open_agent():
             return True
     except agent.NoAgentError:
         return False

@@ -53,7 +53,7 @@ def http(
     """Give the local server at PORT, HOST:PORT or URL a public https address."""
     if no_inspect and inspect_port:
         raise CommandError("--inspect-port needs the inspector: leave out --no-inspect.", USAGE)
-    tunnel = _requested("http", name, labels)
+    tunnel = _build_tunnel("http", name, labels)
     _serve(tunnel, requested.parse_server(server), qr, identity, None if no_inspect else inspect_port or 0)
 
 
@@ -67,7 +67,7 @@ def tls(server: str, name: str | None, labels: tuple[str, ...], qr: bool, identi
     """Pass TLS of a public name through to a local server that has the certificate."""
     if not name and not labels:
         raise CommandError("te tls needs the name of the server's certificate: add --name.", USAGE)
-    _serve(_requested("tls", name, labels), requested.parse_server(server), qr, identity, None)
+    _serve(_build_tunnel("tls", name, labels), requested.parse_server(server), qr, identity, None)
 
 
 @click.command(cls=Command)
@@ -84,7 +84,7 @@ def tcp(server: str, port: int | None, labels: tuple[str, ...], qr: bool, identi
     _serve(tunnel, requested.parse_server(server), qr, identity, None)
 
 
-def _requested(proto: Any, name: str | None, labels: tuple[str, ...]) -> RequestedTunnel:
+def _build_tunnel(proto: Any, name: str | None, labels: tuple[str, ...]) -> RequestedTunnel:
     if name and labels:
         raise CommandError("A tunnel has either a name or labels: leave out --name or --label.", USAGE)
     return RequestedTunnel(proto, requested.check_name(name) if name else "", requested.check_labels(labels))

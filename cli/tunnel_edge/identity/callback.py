@@ -41,7 +41,7 @@ class Callback(ThreadingHTTPServer):
 
 
 @contextmanager
-def listening() -> Iterator[Callback]:
+def listen() -> Iterator[Callback]:
     """Listen on a random port of 127.0.0.1."""
     with Callback() as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()

@@ -8,7 +8,7 @@ from tunnel_edge.identity import files
 
 
 @contextmanager
-def locked(name: str) -> Iterator[None]:
+def hold(name: str) -> Iterator[None]:
     """Hold the lock with this name while the block runs. Other processes of the user wait for it.
 
     The system releases the lock if the process ends.

@@ -98,12 +98,12 @@ class Provider:
         """Exchange the code of a callback for tokens."""
         fields = {"code": code, "redirect_uri": attempt.redirect_uri, "code_verifier": attempt.verifier}
         answer = self._token("authorization_code", fields)
-        return self._checked(answer, attempt.nonce)
+        return self._check_tokens(answer, attempt.nonce)
 
     def refresh(self, refresh_token: str) -> Tokens:
         """Exchange a refresh token for new tokens."""
         answer = self._token("refresh_token", {"refresh_token": refresh_token})
-        return self._checked({"refresh_token": refresh_token, **answer}, None)
+        return self._check_tokens({"refresh_token": refresh_token, **answer}, None)
 
     def sign_in_by_device(self, show: Callable[[str, str], None]) -> Tokens:
         """Wait for a sign-in on another device, and return its tokens.
@@ -120,7 +120,7 @@ class Provider:
             time.sleep(interval)
             answer = self._token(_DEVICE_GRANT, {"device_code": code}, is_pending_accepted=True)
             if not answer.get("error"):
-                return self._checked(answer, None)
+                return self._check_tokens(answer, None)
             interval += 5 if answer["error"] == "slow_down" else 0
         raise CommandError("The sign-in was not confirmed in time: begin again.", NOT_SIGNED_IN)
 
@@ -159,7 +159,7 @@ class Provider:
             raise CommandError(f"{url} answered with the status {answer.status}: {reason}", FAILED)
         return content
 
-    def _checked(self, answer: Mapping[str, Any], nonce: str | None) -> Tokens:
+    def _check_tokens(self, answer: Mapping[str, Any], nonce: str | None) -> Tokens:
         """Return the tokens in a response. Raises CommandError if `iss`, `aud` or `nonce` belong to another sign-in."""
         token = answer.get("id_token")
         if not isinstance(token, str):

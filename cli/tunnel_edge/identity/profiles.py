@@ -38,7 +38,7 @@ def config_file() -> Path:
     return files.config_folder() / "config.toml"
 
 
-def chosen_name(flag: str = "") -> str:
+def choose_name(flag: str = "") -> str:
     """Return the name of the profile: from the flag, `TE_PROFILE`, or `config.toml`, or else `default`."""
     name = flag or os.environ.get("TE_PROFILE") or _read().get("default") or DEFAULT
     if not isinstance(name, str) or not _NAME.fullmatch(name):

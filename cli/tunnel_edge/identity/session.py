@@ -61,7 +61,7 @@ class Token:
             raise CommandError("You are not signed in: use te login URL.", NOT_SIGNED_IN)
         return self._secret.token
 
-    def renewed(self) -> str:
+    def renew(self) -> str:
         """Return a new token after the service rejected the old one. Return "" if none can be obtained."""
         self._secret = self._obtain(self._secret)
         return self._secret.token if self._secret else ""
@@ -82,9 +82,9 @@ def open_session(name: str = "", timeout: float = 30.0, attempts: int = ATTEMPTS
         token, storage = Token(None, lambda _: obtain_ambient(profile, federated)), "memory"
         sign = partial(sign_ambient, profile, federated)
     else:
-        token = Token(_stored(profile), lambda secret: renew(profile, secret, may_ask=may_ask))
+        token = Token(_load_secret(profile), lambda secret: renew(profile, secret, may_ask=may_ask))
         storage = store.location(profile.name, profile.storage)
-    client = Client(profile.url, token.current, token.renewed, profile.cacert, timeout, attempts)
+    client = Client(profile.url, token.current, token.renew, profile.cacert, timeout, attempts)
     is_in_keyring = not token_text and profile.storage == store.KEYRING
     return Session(profile, client, storage, sign, may_fork=not (token.ends_soon or is_in_keyring))
 
@@ -100,7 +100,7 @@ def load_profile(name: str = "") -> Profile:
 
     Raises CommandError for an unknown name.
     """
-    chosen = profiles.chosen_name(name)
+    chosen = profiles.choose_name(name)
     profile = profiles.load(chosen)
     if profile is None and (name or os.environ.get("TE_PROFILE")):
         raise CommandError(f"There is no profile '{chosen}': te profiles lists them.", USAGE)
@@ -133,8 +133,8 @@ def renew(profile: Profile, secret: Secret | None, *, may_ask: bool) -> Secret |
     """Obtain and store a new API key. Return it, or None if the profile has no federated credential."""
     if not profile.federated or not profile.storage:
         return None
-    with locks.locked(f"token-{profile.name}"):
-        stored = _stored(profile)  # another process may have renewed the token while this one waited for the lock
+    with locks.hold(f"token-{profile.name}"):
+        stored = _load_secret(profile)  # another process may have renewed the token while this one waited for the lock
         return stored if stored and stored != secret else _renew(profile, secret, may_ask=may_ask)
 
 
@@ -166,7 +166,7 @@ def _url(profile: Profile) -> str:
     return url
 
 
-def _stored(profile: Profile) -> Secret | None:
+def _load_secret(profile: Profile) -> Secret | None:
     return store.load(profile.name, profile.storage) if profile.storage else None
 
 

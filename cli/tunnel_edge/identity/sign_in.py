@@ -53,7 +53,7 @@ def open_provider(profile: Profile) -> Provider:
 
 
 def _by_browser(provider: Provider) -> Tokens:
-    with callback.listening() as server:
+    with callback.listen() as server:
         browser.open_address(provider.address(server.attempt))
         code = server.wait()
     return provider.redeem(code, server.attempt)

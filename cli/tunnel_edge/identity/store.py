@@ -23,7 +23,7 @@ class Secret:
     refresh_token: str = ""
 
 
-def preferred() -> str:
+def choose_storage() -> str:
     """Return the storage for new tokens: the keyring if one works, or else a file."""
     return KEYRING if _keyring() is not None else FILE
 

@@ -29,7 +29,7 @@ class Control:
         file.unlink(missing_ok=True)
         before = os.umask(0o177)
         try:
-            with shortened(file) as path:
+            with shorten_path(file) as path:
                 return await asyncio.start_unix_server(self._serve, path, limit=_MAX_LINE)
         finally:
             os.umask(before)
@@ -80,7 +80,7 @@ class Control:
 
 
 @contextlib.contextmanager
-def shortened(file: Path) -> Iterator[str]:
+def shorten_path(file: Path) -> Iterator[str]:
     """Yield a path by which a socket can be opened. If its own path is too long, yield a path below /proc (Linux)."""
     if len(os.fsencode(file)) <= _MAX_PATH or not os.path.isdir("/proc/self/fd"):
         yield str(file)

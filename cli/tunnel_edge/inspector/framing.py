@@ -31,7 +31,7 @@ def may_switch(exchange: Exchange) -> bool:
     return method(exchange) == "CONNECT" or _upgrades(exchange)
 
 
-def answered_request(exchange: Exchange) -> h11.Request:
+def find_answered_request(exchange: Exchange) -> h11.Request:
     """Return a minimal request, with which h11 finds the end of the response to the recorded request."""
     if method(exchange) == "HEAD":
         return _HEAD

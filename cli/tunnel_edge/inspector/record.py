@@ -140,7 +140,7 @@ class Recorder:
             reader.begin()
         elif self._unanswered:
             reader.exchange = self._unanswered[0]
-            reader.begin(framing.answered_request(reader.exchange))
+            reader.begin(framing.find_answered_request(reader.exchange))
         return not reader.is_idle
 
     def _read(self, reader: MessageReader) -> None:

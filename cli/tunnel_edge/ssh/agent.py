@@ -78,7 +78,7 @@ class Agent:
 
 
 @contextmanager
-def opened() -> Iterator[Agent]:
+def open_agent() -> Iterator[Agent]:
     """Connect to the agent. Raises NoAgentError."""
     address = os.environ.get("SSH_AUTH_SOCK") or (_WINDOWS_PIPE if os.name == "nt" else "")
     if not address:

@@ -89,10 +89,10 @@ def signer(certificate: Certificate) -> str:
 
 def _in_agent(profile: Profile) -> Sequence[Certificate]:
     """Return the certificates in the agent that belong to a profile, and that its authority has signed."""
-    with agent.opened() as opened:
+    with agent.open_agent() as ssh_agent:
         return [
             certificate
-            for certificate in opened.certificates(comment(profile))
+            for certificate in ssh_agent.certificates(comment(profile))
             if signer(certificate) == profile.authority_key
         ]
 
@@ -136,12 +136,12 @@ def _store(profile: Profile, key: Any, certificate: Certificate, line: str) -> N
         files.write_private(certificate_file(profile), f"{line}\n".encode())
         return
     lifetime = max(1, certificate.valid_before - int(time.time()))
-    with agent.opened() as opened:
+    with agent.open_agent() as ssh_agent:
         predecessors = [
             predecessor
-            for predecessor in opened.certificates(comment(profile))
+            for predecessor in ssh_agent.certificates(comment(profile))
             if signer(predecessor) == profile.authority_key
         ]
-        opened.add(certificate, key.private_bytes_raw(), comment(profile), lifetime, confirm=profile.confirm)
+        ssh_agent.add(certificate, key.private_bytes_raw(), comment(profile), lifetime, confirm=profile.confirm)
         for predecessor in predecessors:
-            opened.remove(predecessor)
+            ssh_agent.remove(predecessor)

@@ -14,8 +14,8 @@ def block(profile: Profile, hosts: Sequence[str]) -> str:
     lines = [f'Match host {",".join(hosts) or "*"} exec "te ssh ensure{flag} %n %r"']
     if profile.uses_files:
         lines += [
-            f"    IdentityFile {_quoted(certificates.key_file(profile))}",
-            f"    CertificateFile {_quoted(certificates.certificate_file(profile))}",
+            f"    IdentityFile {_quote(certificates.key_file(profile))}",
+            f"    CertificateFile {_quote(certificates.certificate_file(profile))}",
         ]
     return "\n".join(lines) + "\n"
 
@@ -32,5 +32,5 @@ def install(profile: Profile, text: str) -> tuple[Path, Path]:
     return block_file, config
 
 
-def _quoted(path: Path) -> str:
+def _quote(path: Path) -> str:
     return f'"{path}"' if " " in str(path) else str(path)

@@ -39,7 +39,7 @@ def ensure(profile: Profile) -> None:
 
 def _renew(name: str) -> None:
     """Renew the certificate, unless another process has just renewed it."""
-    with locks.locked(f"ssh-{name}"):
+    with locks.hold(f"ssh-{name}"):
         profile = profiles.load(name) or Profile(name)
         certificate = certificates.find(profile)
         if certificate is not None and not certificate.ends_soon(time.time()):

@@ -125,7 +125,7 @@ async def connect(gateway: Gateway, sign_in: SignIn, on_event: OnEvent) -> Conne
             gateway.port,
             username=sign_in.username,
             config=None,
-            known_hosts=_trusted(gateway.host_keys),
+            known_hosts=_trust_keys(gateway.host_keys),
             preferred_auth="publickey",
             encryption_algs=_CIPHERS,
             compression_algs=None,
@@ -165,7 +165,7 @@ class _Spelling(str):
         return self
 
 
-def _trusted(lines: Sequence[str]) -> tuple[list[asyncssh.SSHKey], list[asyncssh.SSHKey], list[asyncssh.SSHKey]]:
+def _trust_keys(lines: Sequence[str]) -> tuple[list[asyncssh.SSHKey], list[asyncssh.SSHKey], list[asyncssh.SSHKey]]:
     """Return the trusted host keys, for asyncssh with no authorities and no revoked keys.
 
     Unreadable lines are left out.

@@ -53,7 +53,7 @@ class Parts:
         if before := self._encoded.pop(part, None):
             self.digest ^= before.digest
 
-    def joined(self) -> bytes:
+    def join(self) -> bytes:
         """Return the encoding of the whole resource, with all parts."""
         return b"".join(part.value for part in self._encoded.values())
 
@@ -111,11 +111,11 @@ class Catalog:
 
     def value(self, name: Name) -> bytes:
         """Return the encoding of a resource. Raises KeyError if it does not exist."""
-        return self._parts[name].joined()
+        return self._parts[name].join()
 
     def find_value(self, name: Name) -> bytes | None:
         """Return the encoding of a resource. Return None if it does not exist."""
-        return self._parts[name].joined() if name in self._parts else None
+        return self._parts[name].join() if name in self._parts else None
 
     def names(self, kind: Kind) -> Iterable[Name]:
         """Return the names of all resources of a kind."""

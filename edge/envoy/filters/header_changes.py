@@ -10,16 +10,16 @@ from edge.envoy import v3
 def change_requests(route: v3.Route, changes: HeadersModule, _plan: Plan, _target: RouteTarget) -> None:
     """Change the headers of requests to an upstream. Envoy removes headers before it adds others."""
     route.request_headers_to_remove.extend(changes.remove)
-    route.request_headers_to_add.extend(_replacing(changes.add))
+    route.request_headers_to_add.extend(_build_options(changes.add))
 
 
 def change_responses(route: v3.Route, changes: HeadersModule, _plan: Plan, _target: RouteTarget) -> None:
     """Change the headers of responses from an upstream. Envoy removes headers before it adds others."""
     route.response_headers_to_remove.extend(changes.remove)
-    route.response_headers_to_add.extend(_replacing(changes.add))
+    route.response_headers_to_add.extend(_build_options(changes.add))
 
 
-def _replacing(headers: Mapping[str, str]) -> Iterator[v3.HeaderValueOption]:
+def _build_options(headers: Mapping[str, str]) -> Iterator[v3.HeaderValueOption]:
     """Yield headers that replace existing headers.
 
     Percent signs are doubled, because a single one starts a command in Envoy's texts.

@@ -31,7 +31,7 @@ def build_manager(limits: Limits) -> v3.OverloadManager:
         buffer_factory_config=v3.BufferFactoryConfig(minimum_account_to_track_power_of_two=_TRACKED),
         actions=[
             _action("shrink_heap", _threshold(0.8)),
-            _action("reset_high_memory_stream", _scaled(_HEAP, 0.85, 0.95)),
+            _action("reset_high_memory_stream", _build_trigger(_HEAP, 0.85, 0.95)),
             _action("stop_accepting_requests", _threshold(0.95)),
             _shrink_idle_timeouts(),
         ],
@@ -59,7 +59,7 @@ def _shrink_idle_timeouts() -> v3.OverloadAction:
         timer=v3.ScaleTimersOverloadActionConfig.HTTP_DOWNSTREAM_CONNECTION_IDLE,
         min_timeout=parts.seconds(_IDLE_AT_LEAST),
     )
-    action = _action("reduce_timeouts", _scaled(_INJECTED, 0.5, 0.9))
+    action = _action("reduce_timeouts", _build_trigger(_INJECTED, 0.5, 0.9))
     action.typed_config.CopyFrom(parts.pack(v3.ScaleTimersOverloadActionConfig(timer_scale_factors=[idle])))
     return action
 
@@ -72,5 +72,5 @@ def _threshold(value: float) -> v3.Trigger:
     return v3.Trigger(name=_HEAP, threshold=v3.ThresholdTrigger(value=value))
 
 
-def _scaled(monitor: str, start: float, end: float) -> v3.Trigger:
+def _build_trigger(monitor: str, start: float, end: float) -> v3.Trigger:
     return v3.Trigger(name=monitor, scaled=v3.ScaledTrigger(scaling_threshold=start, saturation_threshold=end))

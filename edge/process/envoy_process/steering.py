@@ -35,7 +35,7 @@ def steer_away(pid: int) -> None:
     descriptors = _list_sockets(pid)
     process = os.pidfd_open(pid)
     try:
-        for inodes in _listening():
+        for inodes in _list_inodes():
             numbers = [descriptors[inode] for inode in inodes if inode in descriptors]
             if numbers and len(numbers) < len(inodes):
                 _steer(process, numbers[0], len(numbers), len(inodes) - len(numbers))
@@ -56,7 +56,7 @@ def _list_sockets(pid: int) -> dict[str, int]:
     return descriptors
 
 
-def _listening() -> Iterator[list[str]]:
+def _list_inodes() -> Iterator[list[str]]:
     """Yield the inodes of the listening sockets at each TCP address.
 
     An address is an IP address with a port.

@@ -44,12 +44,13 @@ def admit(facts: Facts, rule: SignInRule) -> Permission | None:
     first = addresses[0] if addresses else ""
     if rule.is_open_to_all:
         return Permission(first)
-    rule_addresses, domains = _folded(rule.email_addresses), _folded(rule.email_domains)
+    rule_addresses, domains = _fold_all(rule.email_addresses), _fold_all(rule.email_domains)
     for address in addresses:
         if fold(address) in rule_addresses or fold(address).rpartition("@")[2] in domains:
             return Permission(address)
-    is_member = _folded(rule.teams) & _folded(facts.teams) or _folded(rule.organizations) & _folded(facts.organizations)
-    return Permission(first) if is_member else None
+    teams = _fold_all(rule.teams) & _fold_all(facts.teams)
+    organizations = _fold_all(rule.organizations) & _fold_all(facts.organizations)
+    return Permission(first) if teams or organizations else None
 
 
 def is_address(text: str) -> bool:
@@ -63,5 +64,5 @@ def fold(text: str) -> str:
     return text.translate(_LOWER)
 
 
-def _folded(texts: tuple[str, ...]) -> frozenset[str]:
+def _fold_all(texts: tuple[str, ...]) -> frozenset[str]:
     return frozenset(map(fold, texts))

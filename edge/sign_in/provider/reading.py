@@ -132,11 +132,11 @@ async def _userinfo(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts
 async def _facebook(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
     proof = hmac.new(answer.secret.encode(), answer.access_token.encode(), hashlib.sha256).hexdigest()
     user = _object(await ask(answer.provider.facts, {"fields": "id,name,email", "appsecret_proof": proof}))
-    return _vouched(user, "id")
+    return _read_user(user, "id")
 
 
 async def _amazon(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
-    return _vouched(_object(await ask(answer.provider.facts)), "user_id")
+    return _read_user(_object(await ask(answer.provider.facts)), "user_id")
 
 
 _READERS: Mapping[str, Callable[[ProviderAnswer, SignInRule, Ask], Awaitable[Facts]]] = {
@@ -158,7 +158,7 @@ def _openid(claims: Mapping[str, Any]) -> Facts:
     return Facts(_subject(claims.get("sub")), (email,) if email else (), _text(name))
 
 
-def _vouched(user: Mapping[str, Any], id: str) -> Facts:
+def _read_user(user: Mapping[str, Any], id: str) -> Facts:
     """Return the facts from a provider that does not report whether an e-mail address is verified.
 
     The address counts as verified.

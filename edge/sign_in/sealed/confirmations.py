@@ -34,7 +34,7 @@ class Confirmations:
         """Return whether a site is confirmed."""
         return _digest(site) in self.sites
 
-    def adding(self, site: str, now: float) -> "Confirmations":
+    def add(self, site: str, now: float) -> "Confirmations":
         """Return these confirmations, with the confirmation of one more site added.
 
         If there are more than _MAX_SITES, the oldest are left out.

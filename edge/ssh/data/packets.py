@@ -64,10 +64,10 @@ def guess_is_wrong(client_kexinit: bytes, server_kexinit: bytes) -> bool:
     right only if both sides prefer the same key exchange and the same kind of host key. The negotiated algorithms do
     not count.
     """
-    return bool(client_kexinit[_GUESS_AT]) and _preferred(client_kexinit) != _preferred(server_kexinit)
+    return bool(client_kexinit[_GUESS_AT]) and _read_preferences(client_kexinit) != _read_preferences(server_kexinit)
 
 
-def _preferred(kexinit: bytes) -> tuple[bytes, bytes]:
+def _read_preferences(kexinit: bytes) -> tuple[bytes, bytes]:
     """Return the key exchange and the kind of host key that the sender of a KEXINIT prefers."""
     key_exchanges, tail = _split(kexinit[_LISTS_AT:])
     host_keys, _ = _split(tail)

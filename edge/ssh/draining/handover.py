@@ -38,7 +38,7 @@ class HeldTunnel:
         self.successor: Successor | None = None
         self.connections: set[HeldConnection] = set()
 
-    def connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
+    def on_connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
         connection = HeldConnection(visitor, self.connections.discard)
         if len(self.connections) >= self._limit:
             transport.close()

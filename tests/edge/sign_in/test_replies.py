@@ -7,7 +7,7 @@ EVIL = '<script>alert("x")</script>'
 
 def test_texts_of_visitors_are_escaped() -> None:
     pages = [
-        replies.denied(EVIL, "github", f"/{EVIL}"),
+        replies.denial(EVIL, "github", f"/{EVIL}"),
         replies.no_session(f"/{EVIL}"),
         replies.sign_out_page(f"/{EVIL}"),
         replies.confirmation_page(EVIL, "github", [EVIL], f"/confirm?{EVIL}"),
@@ -16,7 +16,7 @@ def test_texts_of_visitors_are_escaped() -> None:
 
 
 def test_no_page_is_stored_framed_or_redirects() -> None:
-    for reply in (replies.page(503, "Wait."), replies.denied("a@b", "github", "/"), replies.sign_out_page("/")):
+    for reply in (replies.page(503, "Wait."), replies.denial("a@b", "github", "/"), replies.sign_out_page("/")):
         assert reply.headers["cache-control"] == "no-store"
         assert "default-src 'none'" in reply.headers["content-security-policy"]
         assert "frame-ancestors 'none'" in reply.headers["content-security-policy"]

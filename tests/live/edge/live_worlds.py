@@ -125,7 +125,7 @@ class _Tunnel(asyncio.Protocol):
     def __init__(self, id: str) -> None:
         self._id = id
 
-    def connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
+    def on_connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
         return _Tunnel(self._id)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -34,7 +34,7 @@ def test_a_certificate_that_is_made_here_is_made_again_after_its_period() -> Non
 class Target:
     """A tunnel that says nothing."""
 
-    def connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
+    def on_connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
         return asyncio.Protocol()
 
 

@@ -12,7 +12,7 @@ def value(confirmed_sites: Confirmations) -> str:
 
 
 def test_a_confirmation_counts_for_thirty_days() -> None:
-    confirmed_sites = Confirmations().adding("acct_1 a.example.com", 1000)
+    confirmed_sites = Confirmations().add("acct_1 a.example.com", 1000)
     assert confirmations.read(value(confirmed_sites), KEYS, 1000 + VALIDITY - 1) == confirmed_sites
     assert confirmations.read(value(confirmed_sites), KEYS, 1000 + VALIDITY) == Confirmations()
 
@@ -20,7 +20,7 @@ def test_a_confirmation_counts_for_thirty_days() -> None:
 def test_the_cookie_stays_small_with_fifty_long_names() -> None:
     confirmed_sites = Confirmations()
     for number in range(60):
-        confirmed_sites = confirmed_sites.adding(
+        confirmed_sites = confirmed_sites.add(
             f"acct_1 {number}.{'a' * 63}.{'b' * 63}.{'c' * 63}.example.com", 1_900_000_000
         )
     assert len(confirmations.build_cookie(confirmed_sites, "6a2b3c4d", KEYS["one"])) <= 2560
@@ -29,8 +29,8 @@ def test_the_cookie_stays_small_with_fifty_long_names() -> None:
 def test_the_newest_fifty_stay() -> None:
     confirmed_sites = Confirmations()
     for number in range(60):
-        confirmed_sites = confirmed_sites.adding(f"acct_1 {number}.example.com", 1000)
-    confirmed_sites = confirmed_sites.adding("acct_1 10.example.com", 2000).adding("acct_1 another.example.com", 2000)
+        confirmed_sites = confirmed_sites.add(f"acct_1 {number}.example.com", 1000)
+    confirmed_sites = confirmed_sites.add("acct_1 10.example.com", 2000).add("acct_1 another.example.com", 2000)
     stay = [number for number in range(60) if confirmed_sites.has(f"acct_1 {number}.example.com")]
     assert (stay, len(confirmed_sites.sites)) == ([10, *range(12, 60)], 50)
 

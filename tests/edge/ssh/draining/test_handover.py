@@ -29,7 +29,7 @@ VISITOR = Header(("192.0.2.9", 49153), ("127.0.0.1", 443), is_private=True)
 class Echo(asyncio.Protocol):
     """A tunnel that returns its visitor and what it received, when that has ended."""
 
-    def connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
+    def on_connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
         self.transport, self.visitor, self.received = transport, visitor, b""
         return self
 

@@ -22,7 +22,7 @@ class Silent:
 
     count = 0
 
-    def connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
+    def on_connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
         self.count += 1
         return asyncio.Protocol()
 

@@ -30,7 +30,7 @@ class _Tunnel(asyncio.Protocol):
     def __init__(self, id: str, visitors: list[Header | None]) -> None:
         self._id, self._visitors, self._read, self._is_socket = id, visitors, b"", False
 
-    def connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
+    def on_connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
         self._visitors.append(visitor)
         return _Tunnel(self._id, self._visitors)
 

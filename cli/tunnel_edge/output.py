@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 
-def plain(text: str) -> str:
+def to_plain(text: str) -> str:
     """Return a text without control characters, which could change the terminal."""
     return "".join(
         character if character in "\n\t" or unicodedata.category(character)[0] != "C" else "�" for character in text
@@ -24,17 +24,17 @@ def to_json(value: Any, indent: int | None = None) -> str:
 
 def note(text: str) -> None:
     """Print a line for people to standard error."""
-    print(plain(text), file=sys.stderr, flush=True)
+    print(to_plain(text), file=sys.stderr, flush=True)
 
 
 def show_object(value: Mapping[str, Any], chosen: str, *, utc: bool = False) -> None:
     """Print one object in the chosen format: lines with its fields, JSON, or only its id."""
     if chosen == "id":
-        print(plain(str(value.get("id", ""))))
+        print(to_plain(str(value.get("id", ""))))
     elif chosen == "table":
         width = max((len(name) for name in value), default=0)
         for name, field in value.items():
-            print(f"{name:<{width}}  {plain(_cell(field, utc)).replace(chr(10), chr(10) + ' ' * (width + 2))}")
+            print(f"{name:<{width}}  {to_plain(_cell(field, utc)).replace(chr(10), chr(10) + ' ' * (width + 2))}")
     else:
         print(to_json(value, indent=None if chosen == "ndjson" else 2))
 
@@ -43,7 +43,7 @@ def show_list(items: Iterable[Mapping[str, Any]], chosen: str, columns: Sequence
     """Print objects in the chosen format: a table, a JSON array, or a line for each with its JSON or its id."""
     if chosen in ("ndjson", "id"):
         for item in items:
-            print(plain(str(item.get("id", ""))) if chosen == "id" else to_json(item), flush=True)
+            print(to_plain(str(item.get("id", ""))) if chosen == "id" else to_json(item), flush=True)
     elif chosen == "json":
         print(to_json(list(items), indent=2))
     else:
@@ -80,7 +80,7 @@ def has_colours() -> bool:
 
 
 def _one_line(text: str) -> str:
-    return plain(" ".join(text.split()))
+    return to_plain(" ".join(text.split()))
 
 
 def _cell(value: Any, utc: bool) -> str:

@@ -90,7 +90,7 @@ def make(name: str, domain: str = "") -> Authority:
     builder = builder.add_extension(_SIGNS, critical=True)
     builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     if domain:
-        builder = builder.add_extension(_only(domain), critical=True)
+        builder = builder.add_extension(_build_constraints(domain), critical=True)
     return Authority(builder.sign(key, hashes.SHA256()), key)
 
 
@@ -155,7 +155,7 @@ def _builder(
     )
 
 
-def _only(domain: str) -> x509.NameConstraints:
+def _build_constraints(domain: str) -> x509.NameConstraints:
     networks = [ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0")]
     excluded = [x509.IPAddress(network) for network in networks]
     return x509.NameConstraints(permitted_subtrees=[x509.DNSName(domain)], excluded_subtrees=excluded)

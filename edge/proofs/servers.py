@@ -104,7 +104,7 @@ class AuthoritativeServers:
             raise Unreachable(f"The name servers of {_text(name)} cannot be found.") from None
         hosts = sorted({record.target for record in records})[:_MAX_NAMES]
         addresses = await asyncio.gather(*(find_addresses(self._finder, host) for host in hosts))
-        targets = [address for address in _in_turn(addresses) if self._may_ask(address)][: self._max_servers]
+        targets = [address for address in _interleave(addresses) if self._may_ask(address)][: self._max_servers]
         if len(targets) < self._min_servers:
             count = "only one name server" if targets else "no name server"
             raise Unreachable(f"{_text(name)} has {count} with a public address: at least two are required.")
@@ -172,7 +172,7 @@ async def _resolve(finder: dns.asyncresolver.Resolver, host: Name, kind: str) ->
         return []
 
 
-def _in_turn(lists: Iterable[Sequence[str]]) -> list[str]:
+def _interleave(lists: Iterable[Sequence[str]]) -> list[str]:
     """Return the items of several lists in turn, without duplicates.
 
     The result has the first item of each list, then the second item of each list, and so on.

@@ -28,10 +28,10 @@ async def exchange(question: Message, address: str, port: int, within: float) ->
     """
     try:
         async with asyncio.timeout(within):
-            answer = await _over_udp(question, address, port)
+            answer = await _exchange_by_udp(question, address, port)
         if answer.flags & dns.flags.TC:
             async with asyncio.timeout(within):
-                answer = await _over_tcp(question, address, port)
+                answer = await _exchange_by_tcp(question, address, port)
     except TimeoutError:
         raise dns.exception.Timeout from None
     return answer
@@ -67,7 +67,7 @@ class _Datagrams(asyncio.DatagramProtocol):
         self.received.put_nowait(error)
 
 
-async def _over_udp(question: Message, address: str, port: int) -> Message:
+async def _exchange_by_udp(question: Message, address: str, port: int) -> Message:
     connecting = asyncio.get_running_loop().create_datagram_endpoint(_Datagrams, remote_addr=(address, port))
     transport, protocol = await connecting
     try:
@@ -82,7 +82,7 @@ async def _over_udp(question: Message, address: str, port: int) -> Message:
         transport.abort()
 
 
-async def _over_tcp(question: Message, address: str, port: int) -> Message:
+async def _exchange_by_tcp(question: Message, address: str, port: int) -> Message:
     reader, writer = await asyncio.open_connection(address, port)
     try:
         wire = question.to_wire()

@@ -74,8 +74,8 @@ class SignInRecords:
 
         If it is time for the next keys, create them. Raises vault.Unreadable.
         """
-        self._apps = await _in_thread(managed_apps.read_all)
-        self._pairs, self._private = await _in_thread(_refresh_keys)
+        self._apps = await _run_in_thread(managed_apps.read_all)
+        self._pairs, self._private = await _run_in_thread(_refresh_keys)
 
     async def rule(self, account: str, edge: str, route: str, audience: str) -> SignInRule | None:
         """Return the OAuth rule of a route. Return None if OAuth is off for the route.
@@ -89,12 +89,12 @@ class SignInRecords:
 
     async def current_rule(self, account: str, edge: str, route: str) -> SignInRule | None:
         """Read the OAuth rule of a route from the store. Return None if OAuth is off for the route."""
-        entry = await _in_thread(_read_rule, account, edge, route)
+        entry = await _run_in_thread(_read_rule, account, edge, route)
         return self._remember(entry) if entry else None
 
     async def routes(self, account: str, edge: str) -> list[RouteOfHost]:
         """Return the routes of an edge, the most specific first."""
-        return await _in_thread(_read_routes, account, edge)
+        return await _run_in_thread(_read_routes, account, edge)
 
     def client_id(self, rule: SignInRule) -> str:
         """Return the client id of the OAuth application that a rule uses.
@@ -130,21 +130,21 @@ class SignInRecords:
         _limit(self._reported)
         with suppress(aws.AwsError):  # the visitor gets an answer even if the error cannot be stored
             if error:
-                await _in_thread(application_errors.write, rule, error)
+                await _run_in_thread(application_errors.write, rule, error)
             else:
-                await _in_thread(application_errors.remove, rule)
+                await _run_in_thread(application_errors.remove, rule)
 
     async def _application(self, rule: SignInRule) -> Application | None:
         if not rule.client_id:
             managed = self._apps.get(rule.provider)
-            return Application(managed.client_id, await _in_thread(managed.open_secret)) if managed else None
+            return Application(managed.client_id, await _run_in_thread(managed.open_secret)) if managed else None
         entry = self._rules.get(rule.audience)
         module = entry[1] if entry else None
         provider = module.provider[rule.provider] if module else None
         if provider is None:
             return None
         context = vault.context(rule.account, rule.route)
-        return Application(rule.client_id, await _in_thread(provider.open_secret, context))
+        return Application(rule.client_id, await _run_in_thread(provider.open_secret, context))
 
     def signing_key(self) -> SigningKey:
         """Return the key that signs new session tokens. Raises NotReady before the first `refresh`."""
@@ -161,12 +161,12 @@ class SignInRecords:
 
     async def session(self, id: str) -> Session | None:
         """Read the session with an id. Return None if there is none."""
-        return await _in_thread(sessions.read, id)
+        return await _run_in_thread(sessions.read, id)
 
     async def start_session(self, id: str, session: Session, tokens: Tokens, rule: SignInRule) -> None:
         """Store a new session with the provider's tokens, which are encrypted."""
         full_session = await _with_tokens(session, tokens)
-        await _in_thread(sessions.write, id, full_session, until=session.signed_in_at + rule.max_session)
+        await _run_in_thread(sessions.write, id, full_session, until=session.signed_in_at + rule.max_session)
 
     async def renew_session(self, id: str, session: Session, tokens: Tokens, before: Session) -> bool:
         """Replace a session after a recheck of its user.
@@ -174,30 +174,32 @@ class SignInRecords:
         Return False if the session has ended, or if another check has replaced `before` meanwhile.
         """
         full_session = await _with_tokens(session, tokens)
-        return await _in_thread(sessions.replace, id, full_session, before)
+        return await _run_in_thread(sessions.replace, id, full_session, before)
 
     async def tokens(self, session: Session) -> Tokens:
         """Decrypt the provider's tokens in a session. Raises vault.Unreadable."""
-        return await _in_thread(vault.unseal_readable, session.tokens, sessions.context(session.account), Tokens.parse)
+        return await _run_in_thread(
+            vault.unseal_readable, session.tokens, sessions.context(session.account), Tokens.parse
+        )
 
     async def begin_check(self, id: str, now: float, *, lasting: float) -> bool:
         """Reserve the recheck of a session for this process, for `lasting` seconds.
 
         Return False if another process has reserved it.
         """
-        return await _in_thread(sessions.begin_check, id, int(now), until=int(now + lasting))
+        return await _run_in_thread(sessions.begin_check, id, int(now), until=int(now + lasting))
 
     async def delay_check(self, id: str, now: float) -> None:
         """Permit the next check of a session one second after a failed check."""
-        await _in_thread(sessions.delay_check, id, until=int(now) + 1)
+        await _run_in_thread(sessions.delay_check, id, until=int(now) + 1)
 
     async def record_seen(self, id: str, now: float) -> None:
         """Store that a session was used at the time `now`."""
-        await _in_thread(sessions.record_seen, id, int(now))
+        await _run_in_thread(sessions.record_seen, id, int(now))
 
     async def end_session(self, id: str) -> None:
         """Delete a session."""
-        await _in_thread(sessions.end, id)
+        await _run_in_thread(sessions.end, id)
 
     def _remember(self, entry: tuple[SignInRule, OAuthModule]) -> SignInRule:
         self._rules[entry[0].audience] = entry
@@ -211,13 +213,13 @@ def _limit(entries: OrderedDict[str, T]) -> None:
         entries.popitem(last=False)
 
 
-async def _in_thread(function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+async def _run_in_thread(function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
     return await asyncio.to_thread(lambda: function(*arguments, **named))
 
 
 async def _with_tokens(session: Session, tokens: Tokens) -> Session:
     """Return a session that contains the provider's tokens in encrypted form."""
-    sealed = await _in_thread(vault.seal, tokens.to_bytes(), sessions.context(session.account))
+    sealed = await _run_in_thread(vault.seal, tokens.to_bytes(), sessions.context(session.account))
     return replace(session, tokens=sealed)
 
 

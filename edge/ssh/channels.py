@@ -72,7 +72,7 @@ class Channels:
         address = visitor.source[0] if visitor and visitor.source else ""
         metered = MeteredConnection(tunnel.meter, self._create_view(tunnel.opening.proto, source[0]), address)
         connection = _Connection(self, tunnel, transport, source, metered)
-        connection.relay = relay = _EnvoyRelay(connection, metered, self.limits, _first(tunnel.record, visitor))
+        connection.relay = relay = _EnvoyRelay(connection, metered, self.limits, _build_header(tunnel.record, visitor))
         self.relays.add(relay)
         if self._is_paused:
             relay.pause(self)
@@ -251,7 +251,7 @@ class _Connection:
         return self.has_channel
 
 
-def _first(tunnel: ServedTunnel, visitor: Header | None) -> bytes:
+def _build_header(tunnel: ServedTunnel, visitor: Header | None) -> bytes:
     """Return the PROXY protocol header to send to an upstream, or b"" for none.
 
     The upstream receives it before all other data. If the tunnel has a name, the reservation of the name decides

@@ -21,7 +21,7 @@ class Plan:
 def plan(kind: Kind, config: Mapping[str, Any], prior: Mapping[str, Any] | None) -> Plan:
     """Return the plan of an update, or of a creation if `prior` is None."""
     planned = {
-        attribute.name: _plan_value(attribute, config.get(attribute.name), _of(prior, attribute.name))
+        attribute.name: _plan_value(attribute, config.get(attribute.name), _get_field(prior, attribute.name))
         for attribute in kind.attributes
     }
     planned |= _other_parts(kind, config, prior or {})
@@ -43,7 +43,7 @@ def plan(kind: Kind, config: Mapping[str, Any], prior: Mapping[str, Any] | None)
     return Plan(planned, tuple(replaced))
 
 
-def _of(prior: Any, name: str) -> Any:
+def _get_field(prior: Any, name: str) -> Any:
     """Return a field of an object in the prior state. Return UNKNOWN if the state has no such object."""
     return prior.get(name) if isinstance(prior, Mapping) else UNKNOWN
 
@@ -59,7 +59,8 @@ def _plan_value(attribute: Attribute, config: Any, prior: Any) -> Any:
         return prior if attribute.computed else None
     if attribute.type == "object":
         return {
-            field.name: _plan_value(field, config.get(field.name), _of(prior, field.name)) for field in attribute.fields
+            field.name: _plan_value(field, config.get(field.name), _get_field(prior, field.name))
+            for field in attribute.fields
         }
     if attribute.type == "objects":
         before = prior if isinstance(prior, list) else []

@@ -249,5 +249,5 @@ def test_a_key_is_renewed_before_its_end_and_after_a_rejection(
     ],
 )
 def test_only_the_right_state_gives_a_code(query: str, code: str | None) -> None:
-    attempt = Attempt.at("http://127.0.0.1:1/callback")
+    attempt = Attempt.begin("http://127.0.0.1:1/callback")
     assert attempt.code_of(query.format(state=attempt.state)) == code

@@ -41,7 +41,7 @@ def call_api(method: str, path: str, file: str | None, paginate: bool) -> None:
         output.show_object(answer.json, shown_as)
     elif answer.content:
         is_shown = sys.stdout.isatty()  # on a terminal, JSON is formatted. A program gets the bytes unchanged
-        text = output.plain(answer.content.decode("utf-8", "replace")).encode()
+        text = output.to_plain(answer.content.decode("utf-8", "replace")).encode()
         sys.stdout.buffer.write(text if is_shown else answer.content)
 
 

@@ -66,7 +66,7 @@ def ids(operation: Operation, ctx: click.Context, name: str, incomplete: str) ->
     import urllib3  # noqa: F401 - now: its import is not part of the service's time
 
     try:
-        entries = background.in_thread(lambda: _read(path.format_map(ctx.params)))(SECONDS)[list_operation.items]
+        entries = background.start_in_thread(lambda: _read(path.format_map(ctx.params)))(SECONDS)[list_operation.items]
     except Exception:  # after any failure nothing is printed, because the shell would insert it into the command
         return []
     return [entry["id"] for entry in entries if entry["id"].startswith(incomplete)]

@@ -143,7 +143,7 @@ def _show(answer: Answer, token_file: str | None) -> None:
     if not answer.content:
         return
     if not answer.headers.get("content-type", "").startswith("application/json"):
-        click.echo(output.plain(answer.content.decode("utf-8", "replace")).rstrip("\n"))
+        click.echo(output.to_plain(answer.content.decode("utf-8", "replace")).rstrip("\n"))
         return
     body = answer.json
     if token_file and body.get(SECRET):

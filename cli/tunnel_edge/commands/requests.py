@@ -49,7 +49,7 @@ def show(id: int, pid: int | None, with_secrets: bool) -> None:
         if message := exchange[name]:
             headers = "\n".join(f"{key}: {value}" for key, value in message["headers"])
             body = message.get("body", f"({message['size']} bytes that are not text)")
-            click.echo(output.plain(f"{message['start']}\n{headers}\n\n{body}\n"))
+            click.echo(output.to_plain(f"{message['start']}\n{headers}\n\n{body}\n"))
     if exchange["note"]:
         output.note(exchange["note"])
 
@@ -72,7 +72,7 @@ def replay(id: int, edit: bool, pid: int | None) -> None:
         options.chosen().show(exchange)
         return
     click.echo(f"{exchange['id']}  {exchange['status'] or 'no response'}  {exchange['ms']} ms")
-    click.echo(output.plain("\n".join(exchange["differences"] or ["The responses are the same."])))
+    click.echo(output.to_plain("\n".join(exchange["differences"] or ["The responses are the same."])))
 
 
 @requests.command()

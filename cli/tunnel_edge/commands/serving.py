@@ -34,7 +34,7 @@ class Terminal:
 
     def show_address(self, url: str) -> None:
         self.url = url
-        print(output.plain(url).replace("\n", ""), flush=True)
+        print(output.to_plain(url).replace("\n", ""), flush=True)
         self.note(f"Requests go to {self._server}. Ctrl-C ends the tunnel.")
         if self._segno:
             self._segno.make(url).terminal(out=sys.stderr, compact=True)

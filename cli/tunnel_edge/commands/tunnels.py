@@ -137,7 +137,7 @@ def _begin(open_session: "Callable[[], Session]", work: Callable[[], _Prepared])
 
     if sys.platform != "linux":
         open_session()  # opened here, because two threads must not open the session at the same time
-        return background.in_thread(work)
+        return background.start_in_thread(work)
 
     def work_in_child() -> _Prepared:
         if not open_session().may_fork:
@@ -145,7 +145,7 @@ def _begin(open_session: "Callable[[], Session]", work: Callable[[], _Prepared])
         browser.forbid()
         return work()
 
-    return functools.partial(_result, background.in_child(work_in_child), work)
+    return functools.partial(_result, background.start_in_child(work_in_child), work)
 
 
 def _result(wait: Callable[[], _Prepared], work: Callable[[], _Prepared]) -> _Prepared:
@@ -169,7 +169,7 @@ def _prepare(session: "Session", tunnel: RequestedTunnel, *, with_key: bool) -> 
     """Return the content of GET /gateways and, if `with_key`, the key with which the profile signs in at a gateway."""
     from tunnel_edge.tunnels import background
 
-    fetching = background.in_thread(lambda: _fetch(session))
+    fetching = background.start_in_thread(lambda: _fetch(session))
     from tunnel_edge.ssh import keys  # imported here, while the thread waits for the service
     from tunnel_edge.tunnels import sign_in
 

@@ -24,7 +24,7 @@ class Callback(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.attempt = Attempt.at(f"http://127.0.0.1:{self.server_port}{PATH}")
+        self.attempt = Attempt.begin(f"http://127.0.0.1:{self.server_port}{PATH}")
         self.received: queue.SimpleQueue[str | CommandError] = queue.SimpleQueue()
 
     def wait(self) -> str:

@@ -49,7 +49,7 @@ class Attempt:
     redirect_uri: str
 
     @classmethod
-    def at(cls, redirect_uri: str) -> "Attempt":
+    def begin(cls, redirect_uri: str) -> "Attempt":
         """Return a new sign-in with new secrets. `redirect_uri` receives the code."""
         return cls(secrets.token_urlsafe(32), secrets.token_urlsafe(32), secrets.token_urlsafe(48), redirect_uri)
 
@@ -73,7 +73,7 @@ class Provider:
 
     def __init__(self, pool: urllib3.PoolManager, sign_in: SignInParameters) -> None:
         self.sign_in, self._pool = sign_in, pool
-        address = f"{_safe(sign_in.issuer).rstrip('/')}/.well-known/openid-configuration"
+        address = f"{_require_https(sign_in.issuer).rstrip('/')}/.well-known/openid-configuration"
         self._endpoints = self._send("GET", address)
         if self._endpoints.get("issuer") != sign_in.issuer:
             issuer = self._endpoints.get("issuer")
@@ -128,7 +128,7 @@ class Provider:
         endpoint = self._endpoints.get(name)
         if not isinstance(endpoint, str):
             raise CommandError(f"{self.sign_in.issuer} has no {name}: choose another way to sign in.", FAILED)
-        return _safe(endpoint)
+        return _require_https(endpoint)
 
     def _token(self, grant: str, fields: Mapping[str, str], *, is_pending_accepted: bool = False) -> dict[str, Any]:
         parameters = {"grant_type": grant, "client_id": self.sign_in.client_id, **fields}
@@ -201,7 +201,7 @@ def _base64(value: bytes) -> str:
     return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
 
 
-def _safe(url: str) -> str:
+def _require_https(url: str) -> str:
     """Return `url` if it is https, or http with a loopback address. Raises CommandError for any other URL."""
     parts = urlsplit(url)
     if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or "")):

@@ -33,9 +33,9 @@ def obtain(profile: Profile, method: SignInMethod) -> Tokens:
         )
     provider = open_provider(profile)
     functions: dict[SignInMethod, Callable[[Provider], Tokens]] = {
-        SignInMethod.BROWSER: _by_browser,
-        SignInMethod.DEVICE: _by_device,
-        SignInMethod.PASTE: _by_paste,
+        SignInMethod.BROWSER: _sign_in_by_browser,
+        SignInMethod.DEVICE: _sign_in_by_device,
+        SignInMethod.PASTE: _sign_in_by_paste,
     }
     return functions[method](provider)
 
@@ -52,23 +52,23 @@ def open_provider(profile: Profile) -> Provider:
     return Provider(open_pool(parameters.issuer, profile.cacert), parameters)
 
 
-def _by_browser(provider: Provider) -> Tokens:
+def _sign_in_by_browser(provider: Provider) -> Tokens:
     with callback.listen() as server:
         browser.open_address(provider.address(server.attempt))
         code = server.wait()
     return provider.redeem(code, server.attempt)
 
 
-def _by_device(provider: Provider) -> Tokens:
+def _sign_in_by_device(provider: Provider) -> Tokens:
     return provider.sign_in_by_device(
         lambda address, code: output.note(f"Open {address} on any device, and confirm the code {code}.")
     )
 
 
-def _by_paste(provider: Provider) -> Tokens:
+def _sign_in_by_paste(provider: Provider) -> Tokens:
     """Sign in with a browser on any machine. At the end, the user pastes the URL that the browser shows."""
     port = 49152 + secrets.randbelow(16384)  # any port, because no server listens: the user pastes the URL
-    attempt = Attempt.at(f"http://127.0.0.1:{port}{callback.PATH}")
+    attempt = Attempt.begin(f"http://127.0.0.1:{port}{callback.PATH}")
     output.note(
         f"Open this address, and sign in:\n{provider.address(attempt)}\n"
         "At the end, the browser shows a page that it cannot load. Copy the address of this page."

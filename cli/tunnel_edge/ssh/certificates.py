@@ -49,7 +49,7 @@ def find(profile: Profile) -> Certificate | None:
 
     If there are several, return the one that expires last.
     """
-    certificates = _in_files(profile) if profile.uses_files else _in_agent(profile)
+    certificates = _list_in_files(profile) if profile.uses_files else _list_in_agent(profile)
     now = time.time()
     valid = [certificate for certificate in certificates if certificate and certificate.is_valid(now)]
     return max(valid, key=lambda certificate: certificate.valid_before, default=None)
@@ -87,7 +87,7 @@ def signer(certificate: Certificate) -> str:
     return base64.b64encode(certificate.authority_key).decode()
 
 
-def _in_agent(profile: Profile) -> Sequence[Certificate]:
+def _list_in_agent(profile: Profile) -> Sequence[Certificate]:
     """Return the certificates in the agent that belong to a profile, and that its authority has signed."""
     with agent.open_agent() as ssh_agent:
         return [
@@ -97,7 +97,7 @@ def _in_agent(profile: Profile) -> Sequence[Certificate]:
         ]
 
 
-def _in_files(profile: Profile) -> Sequence[Certificate]:
+def _list_in_files(profile: Profile) -> Sequence[Certificate]:
     """Return the certificate in a profile's file, if it belongs to the private key in the profile's other file."""
     certificate = _read(certificate_file(profile))
     key = wire.public_key(files.read_private(key_file(profile)) or b"")

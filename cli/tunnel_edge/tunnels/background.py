@@ -19,7 +19,7 @@ class NoResult(Exception):
     """The child process has ended without a result."""
 
 
-def in_thread(work: Callable[[], _T]) -> Callable[..., _T]:
+def start_in_thread(work: Callable[[], _T]) -> Callable[..., _T]:
     """Call a function in a daemon thread, which ends when the process ends.
 
     Return a function that waits for the result. It accepts a timeout in seconds.
@@ -36,7 +36,7 @@ def in_thread(work: Callable[[], _T]) -> Callable[..., _T]:
     return future.result
 
 
-def in_child(work: Callable[[], _T]) -> Callable[[], _T]:
+def start_in_child(work: Callable[[], _T]) -> Callable[[], _T]:
     """Call a function in a child process. Return a function that waits for the result.
 
     This process must have only one thread. The returned function raises CommandError or NoResult.

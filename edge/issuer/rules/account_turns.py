@@ -53,9 +53,9 @@ class AccountTurns:
         urgent = sorted(
             (candidate for candidate in candidates if candidate.urgent_at), key=lambda candidate: candidate.urgent_at
         )
-        return [*urgent, *self._in_turn([candidate for candidate in candidates if not candidate.urgent_at])]
+        return [*urgent, *self._interleave([candidate for candidate in candidates if not candidate.urgent_at])]
 
-    def _in_turn(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+    def _interleave(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Return candidates in rounds, with one of each account.
 
         In a round, the longest-waiting account comes first.

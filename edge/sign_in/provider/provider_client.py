@@ -134,24 +134,24 @@ class ProviderClient:
             "redirect_uri": redirect_uri,
             **({"code_verifier": verifier} if provider.has_pkce else {}),
         }
-        return await self._within(self._obtain(provider, app, rule, form, nonce if provider.has_nonce else None))
+        return await self._run_in_time(self._obtain(provider, app, rule, form, nonce if provider.has_nonce else None))
 
     async def check(
         self, provider: Provider, app: Application, rule: SignInRule, tokens: Tokens
     ) -> tuple[Tokens, Facts]:
         """Return new tokens and facts of a user who signed in before. Raises ExchangeFailed."""
         if not provider.has_refresh:
-            return tokens, await self._within(self._read(provider, app, rule, tokens.access, None))
+            return tokens, await self._run_in_time(self._read(provider, app, rule, tokens.access, None))
         if not tokens.refresh:
             raise Rejected("the session has no refresh token")
         form = {"grant_type": "refresh_token", "refresh_token": tokens.refresh}
-        return await self._within(self._obtain(provider, app, rule, form, None, tokens.refresh))
+        return await self._run_in_time(self._obtain(provider, app, rule, form, None, tokens.refresh))
 
     async def close(self) -> None:
         """Close all connections to providers."""
         await self._client.aclose()
 
-    async def _within(self, work: Awaitable[T]) -> T:
+    async def _run_in_time(self, work: Awaitable[T]) -> T:
         try:
             async with asyncio.timeout(self._timeout):
                 return await work

@@ -174,10 +174,10 @@ def build_authorize_url(
 
 def with_endpoints(endpoints: Mapping[str, Mapping[str, str]]) -> dict[str, Provider]:
     """Return the providers with replaced endpoints. `endpoints` is the validated content of OAUTH_ENDPOINTS."""
-    return {name: _with(provider, endpoints.get(name, {})) for name, provider in PROVIDERS.items()}
+    return {name: _replace_endpoints(provider, endpoints.get(name, {})) for name, provider in PROVIDERS.items()}
 
 
-def _with(provider: Provider, endpoints: Mapping[str, str]) -> Provider:
+def _replace_endpoints(provider: Provider, endpoints: Mapping[str, str]) -> Provider:
     facts = endpoints.get("api") or endpoints.get("userinfo") or provider.facts
     issuer = endpoints.get("issuer", "") if provider.issuer else ""
     return replace(

@@ -37,7 +37,7 @@ def create(signs_from: int) -> bool:
     der = private.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
     secret = {"private": _encode(der), "state": _encode(os.urandom(_STATE_KEY))}
     sealed = vault.seal(json.dumps(secret).encode(), signing_keys.CONTEXT)
-    return signing_keys.create(kid, signs_from, _public(kid, private), sealed)
+    return signing_keys.create(kid, signs_from, _build_jwk(kid, private), sealed)
 
 
 def unseal(pair: KeyPair) -> PrivateKeys:
@@ -53,7 +53,7 @@ def _parse(plain: bytes) -> PrivateKeys:
     return PrivateKeys(private, base64.b64decode(content["state"]))
 
 
-def _public(kid: str, private: ec.EllipticCurvePrivateKey) -> dict[str, str]:
+def _build_jwk(kid: str, private: ec.EllipticCurvePrivateKey) -> dict[str, str]:
     jwk: dict[str, Any] = jwt.algorithms.ECAlgorithm.to_jwk(private.public_key(), as_dict=True)
     return {**{name: str(value) for name, value in jwk.items()}, "kid": kid, "alg": "ES256", "use": "sig"}
 

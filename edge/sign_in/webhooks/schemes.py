@@ -73,7 +73,7 @@ def verify(provider: WebhookProvider, secret: str, headers: Headers, body: bytes
     scheme = SCHEMES[provider]
     if provider == "SVIX" and not _values(headers, scheme.header):
         scheme = _STANDARD
-    signature = _only(headers, scheme.header)
+    signature = _read_single(headers, scheme.header)
     if not signature or not secret:
         return False
     if not scheme.algorithm:
@@ -101,12 +101,12 @@ def _lead(scheme: Scheme, headers: Headers, signature: bytes, now: float) -> byt
     """
     lead = scheme.lead
     if scheme.id:
-        id = _only(headers, scheme.id)
+        id = _read_single(headers, scheme.id)
         if not _ID.fullmatch(id):
             return None
         lead = lead.replace(b"%i", id)
     if scheme.timestamp:
-        timestamp = _field(signature, scheme) if scheme.timestamp == "t=" else _only(headers, scheme.timestamp)
+        timestamp = _field(signature, scheme) if scheme.timestamp == "t=" else _read_single(headers, scheme.timestamp)
         at = _seconds(timestamp)
         if at is None or abs(now - at) > MAX_AGE:
             return None
@@ -131,7 +131,7 @@ def _seconds(text: bytes) -> float | None:
         return None
 
 
-def _only(headers: Headers, name: str) -> bytes:
+def _read_single(headers: Headers, name: str) -> bytes:
     """Return the value of a header. Return b"" if it does not occur exactly once."""
     values = _values(headers, name)
     return values[0] if len(values) == 1 else b""

@@ -100,16 +100,19 @@ def errors(attributes: Iterable[Attribute], error: Exception) -> list[pb.Diagnos
     operation = f"The id of the operation is {error.operation_id}." if error.operation_id else ""
     if error.status == 400 and error.fields:
         return [
-            _error(f"'{name}' {text}.", operation, _place(all_attributes, name)) for name, text in error.fields.items()
+            _error(f"'{name}' {text}.", operation, _find_path(all_attributes, name))
+            for name, text in error.fields.items()
         ]
     return [_error(error.msg, "\n".join([*(f"{name}: {text}." for name, text in error.fields.items()), operation]))]
 
 
-def _error(summary: str, detail: str = "", place: pb.AttributePath | None = None) -> pb.Diagnostic:
-    return pb.Diagnostic(severity=pb.Diagnostic.Severity.ERROR, summary=summary, detail=detail.strip(), attribute=place)
+def _error(summary: str, detail: str = "", attribute_path: pb.AttributePath | None = None) -> pb.Diagnostic:
+    return pb.Diagnostic(
+        severity=pb.Diagnostic.Severity.ERROR, summary=summary, detail=detail.strip(), attribute=attribute_path
+    )
 
 
-def _place(attributes: tuple[Attribute, ...], name: str) -> pb.AttributePath | None:
+def _find_path(attributes: tuple[Attribute, ...], name: str) -> pb.AttributePath | None:
     """Return Terraform's path of an attribute for a field in an API error: the path of `acl` for the field `acl.0`.
 
     The path ends before the first part that is not an attribute. Return None if the path would be empty.

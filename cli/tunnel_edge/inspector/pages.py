@@ -212,10 +212,10 @@ def _message(site: Site, exchange: Exchange, name: str, message: Message, view: 
 
 def _header_row(site: Site, exchange: Exchange, part: str, number: int, header: tuple[str, str], view: View) -> Html:
     name, value = header
-    place = f"{part}.{number}"
+    position = f"{part}.{number}"
     shown: Html | str = value
-    if texts.is_secret(name) and view.revealed != place:
-        link = tag("a", "show", href=site.path(exchange, f"?reveal={place}"), aria_label=f"Show {name}")
+    if texts.is_secret(name) and view.revealed != position:
+        link = tag("a", "show", href=site.path(exchange, f"?reveal={position}"), aria_label=f"Show {name}")
         shown = join([texts.MASK, " ", link])
     return tag("tr", tag("th", name, scope="row"), tag("td", shown))
 

@@ -41,7 +41,7 @@ class Agent:
         """Return the certificates in the agent that have this comment."""
         reader = Reader(self._call(_LIST, b"", _LISTED))
         identities = [(reader.string(), reader.string()) for _ in range(reader.uint32())]
-        parsed = [Certificate.parse(blob) for blob, its in identities if its == comment.encode()]
+        parsed = [Certificate.parse(blob) for blob, text in identities if text == comment.encode()]
         return [certificate for certificate in parsed if certificate]
 
     def add(self, certificate: Certificate, seed: bytes, comment: str, lifetime: int, *, confirm: bool) -> None:

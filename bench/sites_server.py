@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from chalicelib.model.tls.tls_certificates import ServedCertificate
+from chalicelib.model.tunnels import gateways
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.control.control import Control
@@ -46,7 +47,7 @@ async def main(folder: Path, edge_port: int, http_port: int, count: int) -> None
 
 async def serve(store: EdgeTable, folder: Path, edge_port: int, http_port: int, count: int) -> None:
     """Fill the table, and serve until stdin ends."""
-    store.announce_gateway(Gateway("gw-1", "127.0.0.1", 1), lease=_LONG)
+    gateways.announce(Gateway("gw-1", "127.0.0.1", 1), lease=_LONG)
     for number in range(count):
         upload(store, number, _PAIR, 10)
         open_tunnel(f"acct_{number}", number, f"s{number}")

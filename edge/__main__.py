@@ -154,9 +154,9 @@ async def _control(settings: Settings, _: asyncio.Event) -> None:
     from edge.proofs import servers
     from edge.proofs.resolver import Resolver
 
-    async def run(store: "Store", link_authority: "Authority") -> None:
-        looks = ProofChecks(store, Resolver(servers.build_source(settings.dns_servers)).check_proof)
-        await tasks.run_all(Control(settings, store, link_authority).serve(), looks.serve())
+    async def run(store: "Store", ca: "Authority") -> None:
+        looks = ProofChecks(Resolver(servers.build_source(settings.dns_servers)).check_proof)
+        await tasks.run_all(Control(settings, store, ca).serve(), looks.serve())
 
     memory.collect_seldom()
     aws.call_directly("dynamodb", "kms")
@@ -183,7 +183,7 @@ async def _run_with_store(part: str, settings: Settings, run: RunWithStore) -> N
     SettingError. A part that already serves does not end if the store fails.
     """
     from edge.process import tasks
-    from edge.store import table, threads
+    from edge.store import link_authority, table, threads
     from edge.store.records import Throttled, Unavailable
 
     progress = Progress(settings.directory, part)
@@ -193,7 +193,7 @@ async def _run_with_store(part: str, settings: Settings, run: RunWithStore) -> N
         with progress.report_waiting("the store throttles calls", Throttled):
             store = await threads.call(table.connect, settings)
             progress.report("reading the certificate authority of the edge's link")
-            await run(store, await threads.call(store.link_authority))
+            await run(store, await threads.call(link_authority.read_or_create))
 
     try:
         await tasks.retry(start, Throttled)

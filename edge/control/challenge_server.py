@@ -22,7 +22,6 @@ from edge.plan.cold_reads import ReadBudget
 from edge.process import files
 from edge.process.settings import Settings
 from edge.store.records import Unavailable
-from edge.store.table import Store
 
 _TIMEOUT = 10.0  # timeout of one request in seconds
 _LOG_TIMEOUT = 3.0  # seconds until a request stops waiting for a read of the change log
@@ -38,10 +37,8 @@ class ChallengeServer:
     this budget. It needs these reads for requests without a pending challenge, to decide between a redirect and 404.
     """
 
-    def __init__(
-        self, settings: Settings, store: Store, reader: AccountReader, reads: StoreReads, budget: ReadBudget
-    ) -> None:
-        self._settings, self._store, self._reader = settings, store, reader
+    def __init__(self, settings: Settings, reader: AccountReader, reads: StoreReads, budget: ReadBudget) -> None:
+        self._settings, self._reader = settings, reader
         share = max(1, settings.limits.max_cold_reads // _SHARE)
         self._share, self._budget = ReadBudget(share, settings.tunnel_domain, time.monotonic()), budget
         self._reads, self._domains = reads, PendingDomains()
@@ -86,7 +83,7 @@ class ChallengeServer:
         return await self._pending.get(name) if self._domains.has(name, time.time()) else None
 
     async def _read_pending(self, name: str) -> PendingChallenge | None:
-        return await self._reads.for_visitor(self._store.find_challenge, name)
+        return await self._reads.for_visitor(challenge_records.find, name)
 
     async def _read_standing(self, name: str) -> Standing:
         now = time.monotonic()

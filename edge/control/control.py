@@ -51,6 +51,7 @@ from edge.process.settings import BOOTSTRAP, STATS_SOCKET, Settings
 from edge.process.tasks import PeriodicTask
 from edge.serving.order import Sender
 from edge.serving.special_serving import SpecialServing
+from edge.store import control_records, link_authority
 from edge.store.changes import Follower
 from edge.store.records import Unavailable
 from edge.store.table import Store
@@ -79,8 +80,8 @@ class Control:
     ) -> None:
         self.discovery = Discovery(_version_key(link_authority), self._on_demand)
         self._settings, self._store, self._link_authority, self._reads = settings, store, link_authority, StoreReads()
-        self._progress, self._sweeps = Progress(settings.directory, "control"), GatewaySweeps(store)
-        self._operator = operator = OperatorPair(settings, store)
+        self._progress, self._sweeps = Progress(settings.directory, "control"), GatewaySweeps()
+        self._operator = operator = OperatorPair(settings)
         own = dict.fromkeys((OPERATOR_SECRET, sign_in_host.SIGN_IN_SECRET), operator.pair)
         self._pairs = {LINK_SECRET: RenewedPair(lambda: link_authority.issue(server.CLIENT)).pair, **own}
         self._published: dict[str, KeyPair] = {}  # the key pairs that Envoy has, by the name of the secret
@@ -89,15 +90,15 @@ class Control:
         self._serving = SpecialServing(settings, link_authority.pem)
         sender = Sender(self.discovery, lambda name: self._special.wait_until_settled(name))
         publisher, of_change = EnvoyPublisher(self.discovery, sender), self._reads.of_change
-        shared = Shared(self._resolver, self._serving, publisher, store.list_hosts, of_change, self._service)
-        self._special = SpecialNames(store, shared)
+        shared = Shared(self._resolver, self._serving, publisher, control_records.list_hosts, of_change, self._service)
+        self._special = SpecialNames(shared)
         builder = EnvoyNames(settings, link_authority.pem, self._service, operator.pair, self._special.carry_over)
-        reports = settings, store, self.discovery, self._special, self._resolver, self._service
+        reports = settings, self.discovery, self._special, self._resolver, self._service
         self._reporting = Reporting(*reports, lambda account: self._loader.find_names(account))
         self._loader = Loader(settings, self._resolver, builder, sender, self._reporting.report_name, self._reads)
-        self._challenges = ChallengeServer(settings, store, self._resolver, self._reads, self._loader.budget)
+        self._challenges = ChallengeServer(settings, self._resolver, self._reads, self._loader.budget)
         self._open_ports = OpenPorts(settings.directory)
-        self._ports = Ports(store, self.discovery, self._special.tunnel_at, self._open_ports)
+        self._ports = Ports(self.discovery, self._special.tunnel_at, self._open_ports)
         self._gateways_at, self._managed_apps = 0.0, frozenset[str]()  # `_gateways_at`: when gateways are read next
         self._read_at = time.monotonic()  # the time of the latest complete read of the change log
         self._blocked: tuple[list[str], list[str]] | None = None  # the networks and hosts that the latest read found
@@ -138,7 +139,7 @@ class Control:
         yield PeriodicTask("blocks", self._read_blocks, _BLOCKS_PERIOD, failures=Unavailable)
         yield PeriodicTask("sign_in", self._read_sign_in, _SIGN_IN_PERIOD, failures=Unavailable)
         if self._settings.sign_in_hosts:
-            renew = partial(self._reads.of_change, self._store.renew_sign_in_pair, self._link_authority)
+            renew = partial(self._reads.of_change, link_authority.renew_sign_in_pair, self._link_authority)
             yield PeriodicTask("sign_in_pair", renew, _SIGN_IN_PAIR_PERIOD, failures=Unavailable)
         yield self._sweeps.task
         yield PeriodicTask("progress", self._progress.report_alive, PERIOD, failures=OSError)
@@ -194,17 +195,15 @@ class Control:
 
     async def _read_blocks(self) -> None:
         """Read blocked networks and banned names. If these lists have changed, update Envoy and the loader."""
-        networks = await self._reads.of_change(self._store.list_blocked_networks)
-        found = networks, await self._reads.of_change(self._store.list_banned_names)
-        if found != self._blocked:
-            self._blocked = found
-            self.discovery.apply(self._serving.block(*found))
-            self._loader.ban(found[1])
+        blocked = await self._reads.of_change(control_records.read_blocks)
+        if blocked != self._blocked:
+            self._blocked = blocked
+            self.discovery.apply(self._serving.block(*blocked))
+            self._loader.ban(blocked[1])
 
     async def _read_sign_in(self) -> None:
         """Read the public keys of session tokens, and which managed OAuth applications the operator offers."""
-        keys = await self._reads.of_change(self._store.list_sign_in_keys)
-        apps = await self._reads.of_change(self._store.list_managed_apps)
+        keys, apps = await self._reads.of_change(control_records.read_sign_in)
         if (keys, apps) != (self._serving.public_keys, self._managed_apps):
             self._serving.public_keys, self._managed_apps = keys, apps
             self._special.replan()

@@ -8,11 +8,10 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from chalicelib.model.tunnels import gateways
+from chalicelib.model.tunnels import gateways, online_tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.process.tasks import PeriodicTask
 from edge.store.records import Unavailable
-from edge.store.table import Store
 from edge.store.threads import Threads
 
 _PERIOD = 20.0  # seconds between two sweeps, unless a dead gateway is found earlier
@@ -24,8 +23,7 @@ _MAX_AT_ONCE = 8  # the most tunnels that are ended at the same time
 class GatewaySweeps:
     """Ends the tunnels of dead gateways, in the periodic `task`. `ended` counts the ended tunnels."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self) -> None:
         self._dead: Sequence[Gateway] = ()
         self._threads = Threads(_MAX_AT_ONCE, "sweeps")
         self.ended = 0
@@ -44,19 +42,19 @@ class GatewaySweeps:
                 await self._end_tunnels(gateway)
             else:
                 # The next read of gateways then passes the ended gateway to `apply`, which wakes `sweep`.
-                await self._threads.call(self._store.fence_gateway, gateway.id)
+                await self._threads.call(gateways.fence, gateway.id)
 
     async def _end_tunnels(self, gateway: Gateway) -> None:
         """End all tunnels of an ended gateway, and then remove the gateway's record. Raises Unavailable."""
-        if not await self._threads.call(self._store.claim_sweep, gateway.id, seconds=_CLAIM):
+        if not await self._threads.call(gateways.claim_sweep, gateway.id, seconds=_CLAIM):
             return
-        while tunnels := await self._threads.call(self._store.list_tunnels, gateway.id):
+        while tunnels := await self._threads.call(online_tunnels.read_tunnels_of_gateway, gateway.id):
             start, limit = time.monotonic(), asyncio.Semaphore(_MAX_AT_ONCE)
 
             async def end(number: int, start: float = start, limit: asyncio.Semaphore = limit) -> bool:
                 async with limit:
                     await asyncio.sleep(start + number / MAX_RATE - time.monotonic())
-                    return await self._threads.call(self._store.end_tunnel, tunnels[number], gateway)
+                    return await self._threads.call(online_tunnels.end_of_gateway, tunnels[number], gateway)
 
             results = await asyncio.gather(*map(end, range(len(tunnels))), return_exceptions=True)
             self.ended += results.count(True)
@@ -64,4 +62,4 @@ class GatewaySweeps:
                 raise error
             if True not in results:
                 return  # another host is ending the remaining tunnels, or the leases of these tunnels have not ended
-        await self._threads.call(self._store.remove_gateway, gateway.id)
+        await self._threads.call(gateways.remove, gateway.id)

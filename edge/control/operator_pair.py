@@ -6,10 +6,10 @@ If neither has a certificate, the edge's own authority for a local domain issues
 import base64
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
 from cryptography import x509
 
+from chalicelib.model.names import operator_certificate
 from chalicelib.model.names.operator_certificate import OpenedCertificate
 from edge.link import authority
 from edge.link.authority import KeyPair
@@ -18,18 +18,11 @@ from edge.process import files, log
 from edge.process.settings import Settings
 
 
-class OperatorRecords(Protocol):
-    """Reads the certificate from the ACME issuer. The method blocks, and raises Unavailable."""
-
-    def find_operator_certificate(self) -> OpenedCertificate | None:
-        """Return the certificate that the issuer obtained for the operator, or None."""
-
-
 class OperatorPair:
     """The operator's certificate. Unless EDGE_CERTIFICATE is set, the issuer's certificate is used until it expires."""
 
-    def __init__(self, settings: Settings, store: OperatorRecords) -> None:
-        self._store, self._is_configured = store, bool(settings.certificate)
+    def __init__(self, settings: Settings) -> None:
+        self._is_configured = bool(settings.certificate)
         self._own = _configured(settings) if settings.certificate else _local(settings)
         self._issued: tuple[KeyPair, datetime] | None = None
 
@@ -43,7 +36,7 @@ class OperatorPair:
         """Read the issuer's certificate. Raises Unavailable."""
         if self._is_configured:
             return
-        found = self._store.find_operator_certificate()
+        found = operator_certificate.read_opened()
         try:
             self._issued = _decode(found) if found else None
         except ValueError as error:

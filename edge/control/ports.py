@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
+from chalicelib.model.tunnels import tunnels
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.control.rejections import redact
 from edge.envoy.ads.catalog import Name
@@ -13,7 +14,6 @@ from edge.process.open_ports import OpenPorts
 from edge.process.tasks import PeriodicTask
 from edge.store import threads
 from edge.store.records import Unavailable
-from edge.store.table import Store
 
 _POLL = 0.2  # seconds between checks of Envoy's answers
 _PAUSE = 5.0  # seconds until a refused port is tried again
@@ -23,9 +23,9 @@ class Ports:
     """Tracks the TCP ports of tunnels on one edge host. `tunnel_at` returns the tunnel that has a port, or None."""
 
     def __init__(
-        self, store: Store, discovery: Discovery, tunnel_at: Callable[[str], ServedTunnel | None], opened: OpenPorts
+        self, discovery: Discovery, tunnel_at: Callable[[str], ServedTunnel | None], opened: OpenPorts
     ) -> None:
-        self._store, self._discovery, self._tunnel_at, self._opened = store, discovery, tunnel_at, opened
+        self._discovery, self._tunnel_at, self._opened = discovery, tunnel_at, opened
         self._tunnels: dict[Name, str] = {}  # by open port: the id of its tunnel
         self._refused: set[Name] = set()
         self._tried_at = 0.0
@@ -77,7 +77,7 @@ class Ports:
         if tunnel is None or before == (tunnel.id, reason) or (tunnel.id != before[0] and not reason):
             return True
         try:
-            await threads.call(self._store.record_refusal, tunnel, reason)
+            await threads.call(tunnels.record_refusal, tunnel, reason)
         except Unavailable:
             return False
         self._recorded[name] = tunnel.id, reason

@@ -9,11 +9,10 @@ import random
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Protocol
 
-from chalicelib.model.names import proofs
+from chalicelib.model.names import proof_checks, proofs
 from chalicelib.model.names.proof_checks import DueCheck
-from chalicelib.model.names.proofs import CheckResult, Proof, ProofChange
+from chalicelib.model.names.proofs import CheckResult, Proof
 from edge.process import log
 from edge.process.tasks import PeriodicTask
 from edge.store.records import Unavailable
@@ -25,35 +24,14 @@ _MAX_CHECKS, _MAX_CHECKS_OF_ACCOUNT = 64, 8  # concurrent checks: of all account
 _MAX_READ = 512  # the most due reservations in one read: more than one account can have, so that others are read too
 
 
-class ProofStore(Protocol):
-    """Reads and writes reservations with domains to check. The methods block, and raise Unavailable."""
-
-    def due(self, now: int, most: int) -> list[DueCheck]:
-        """Return at most `most` reservations with a due check, the most overdue first."""
-
-    def claim(self, due: DueCheck, *, until: int) -> DueCheck | None:
-        """Postpone the next check to `until`. Return the updated reservation, or None if it has changed."""
-
-    def holder(self, domain: str) -> DueCheck | None:
-        """Return the reservation that currently owns a domain, or None."""
-
-    def record(self, due: DueCheck, step: ProofChange, loser: tuple[DueCheck, ProofChange] | None = None) -> bool:
-        """Write a result, its audit event and the domain's owner in one transaction.
-
-        `loser` is the previous owner with a new result, if that reservation loses the domain.
-
-        Return False, without a write, if a reservation has changed or another reservation owns the domain.
-        """
-
-
 Check = Callable[[str, Proof], Awaitable[CheckResult]]
 
 
 class ProofChecks:
     """Runs the DNS checks that one edge host claims."""
 
-    def __init__(self, store: ProofStore, check: Check, *, now: Callable[[], float] = time.time) -> None:
-        self._store, self._check, self._now = store, check, now
+    def __init__(self, check: Check, *, now: Callable[[], float] = time.time) -> None:
+        self._check, self._now = check, now
         self._running: dict[asyncio.Task[None], DueCheck] = {}
         self._threads = Threads(4, "looks")  # separate threads, so that slow checks delay nothing else
 
@@ -74,7 +52,7 @@ class ProofChecks:
     async def start(self) -> None:
         """Start due checks within the limits. Raises Unavailable."""
         if self.count < _MAX_CHECKS:
-            due = await self._threads.call(self._store.due, int(self._now()), _MAX_READ)
+            due = await self._threads.call(proof_checks.find_due, int(self._now()), _MAX_READ)
             random.shuffle(due)  # in random order, so that hosts try to claim different checks
             for it in self._choose(due):
                 task = asyncio.create_task(self._run(it))
@@ -94,19 +72,19 @@ class ProofChecks:
             log.event("look_failed", id=due.id, error=type(error).__name__)
 
     async def _run(self, found: DueCheck) -> None:
-        due = await self._threads.call(self._store.claim, found, until=int(self._now()) + _CLAIM_LEASE)
+        due = await self._threads.call(proof_checks.claim, found, until=int(self._now()) + _CLAIM_LEASE)
         if due is None:
             return
         result = await self._check(due.domain, due.proof)
         holder = None
         if result.kind == "present" and not due.proof.holds:
-            holder = await self._threads.call(self._store.holder, due.domain)
+            holder = await self._threads.call(proof_checks.find_proved, due.domain)
         if holder:
             await self._contest(due, holder)
         else:
-            await self._threads.call(self._store.record, due, proofs.apply_check(due.proof, result, int(self._now())))
+            await self._threads.call(proof_checks.record, due, proofs.apply_check(due.proof, result, int(self._now())))
 
     async def _contest(self, due: DueCheck, holder: DueCheck) -> None:
         theirs = await self._check(holder.domain, holder.proof)
         step, lost = proofs.apply_contest(due.proof, holder.proof, theirs, int(self._now()))
-        await self._threads.call(self._store.record, due, step, (holder, lost) if lost else None)
+        await self._threads.call(proof_checks.record, due, step, (holder, lost) if lost else None)

@@ -19,7 +19,6 @@ from edge.envoy.ads.discovery import Discovery
 from edge.plan.names import NamePlan
 from edge.process import files, tasks
 from edge.process.settings import Settings
-from edge.store.table import Store
 
 
 class Reporting:
@@ -28,7 +27,6 @@ class Reporting:
     def __init__(
         self,
         settings: Settings,
-        store: Store,
         discovery: Discovery,
         special: SpecialNames,
         reader: ItemReader,
@@ -38,9 +36,9 @@ class Reporting:
         id = _host_id(settings)
         self._discovery, self._special, self._find_names = discovery, special, find_names
         state = self._is_changing, self._find_plan, self._errors_of, self._is_settled
-        self._trials = Trials(EdgeHost(settings, id, store, reader, service, *state))
+        self._trials = Trials(EdgeHost(settings, id, reader, service, *state))
         names, retry = lambda: service().operator_names, self._trials.retry
-        self._statuses = Statuses(store, id, lambda: discovery.has_envoy, names, retry)
+        self._statuses = Statuses(id, lambda: discovery.has_envoy, names, retry)
         self._rejections = Rejections(id, self._statuses.schedule)
 
     def report_name(self, plan: NamePlan, errors: NameErrors) -> None:

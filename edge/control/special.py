@@ -32,9 +32,8 @@ from edge.plan.names import NamePlan
 from edge.process import log
 from edge.process.tasks import PeriodicTask
 from edge.serving.order import Sender
-from edge.store import threads
+from edge.store import control_records, threads
 from edge.store.records import Unavailable
-from edge.store.table import Store
 
 _CHECK_PERIOD = 0.5  # seconds between two checks of all accounts
 _ANSWER_TIMEOUT = 1.0  # seconds to wait for Envoy's answers before sending a change that depends on them
@@ -73,14 +72,14 @@ class SpecialNames:
     """The special names and ports of all accounts on one edge host."""
 
     def __init__(
-        self, store: Store, shared: Shared, *, resync_period: float = 180, patience: float = 10, timeout: float = 10
+        self, shared: Shared, *, resync_period: float = 180, patience: float = 10, timeout: float = 10
     ) -> None:
         """Read nothing yet. `resync_period` is the seconds between two reads of all records of an account.
 
         `start` waits `patience` seconds for accounts with records that cannot be read. It ends earlier if no account's
         first read ends for `timeout` seconds.
         """
-        self._store, self._shared, self._resync_period = store, shared, resync_period
+        self._shared, self._resync_period = shared, resync_period
         self._patience, self._timeout = patience, timeout
         self._accounts: dict[str, SpecialAccount] = {}
         self._unread: set[SpecialOwner] = set()  # edges and tunnels with a changed, unread entry in the stored list
@@ -116,7 +115,7 @@ class SpecialNames:
         After some seconds, the names of accounts that cannot be read, or whose first read does not end, are closed:
         connections to them fail. A later check reads the accounts.
         """
-        for entry in await threads.call(self._store.list_special_names):
+        for entry in await threads.call(control_records.list_special_names):
             self._account(entry.owner.account).put_first(entry)
         reported, deadline = -1, 0.0
         while (tried := sum(it.was_tried for it in self._accounts.values())) < len(self._accounts):
@@ -246,7 +245,7 @@ class SpecialNames:
         self._reading, self._unread = self._unread, set()
         waiting, self._waiting = self._waiting, {}
         try:
-            entries = await threads.call(self._store.read_special_names, self._reading)
+            entries = await threads.call(special_names.read, self._reading)
         except Unavailable:
             self._unread |= self._reading
             for id, item_keys in waiting.items():

@@ -11,11 +11,11 @@ from contextlib import suppress
 from functools import partial
 
 from chalicelib.model.base import kinds
+from chalicelib.model.edges import edge_status
 from chalicelib.model.edges.edge_status import Report
 from edge.process import log
 from edge.process.tasks import PeriodicTask, retry
 from edge.store.records import Unavailable
-from edge.store.table import Store
 from edge.store.threads import Threads
 
 _POLL = 0.2  # seconds between checks of pending writes
@@ -36,14 +36,13 @@ class Statuses:
 
     def __init__(
         self,
-        store: Store,
         host: str,
         has_envoy: Callable[[], bool],
         operator_names: Callable[[], Iterable[str]],
         on_found: Callable[[Iterable[tuple[str, str]]], None],
     ) -> None:
         self._on_found = on_found
-        self._store, self._host, self._has_envoy, self._operator_names = store, host, has_envoy, operator_names
+        self._host, self._has_envoy, self._operator_names = host, has_envoy, operator_names
         self._written: dict[str, tuple[str, Report]] = {}  # by edge: its account and the stored report
         self._not_before: dict[str, float] = {}  # by edge: the monotonic time before which no report is written again
         self._pending: dict[str, tuple[str, Report | None]] = {}  # by edge: its account and the report to write
@@ -76,7 +75,7 @@ class Statuses:
         if self._has_envoy():
             self._is_announced = True
             await self._announce(_LEASE)
-            await self._threads.call(self._store.remove_lapsed_hosts, grace=_GRACE)
+            await self._threads.call(edge_status.remove_expired_hosts, grace=_GRACE)
         return _RENEWAL_PERIOD if self._has_envoy() else _POLL
 
     async def _withdraw(self) -> None:
@@ -86,11 +85,11 @@ class Statuses:
                 await asyncio.wait_for(self._announce(0), _WITHDRAW_TIMEOUT)
 
     async def _announce(self, lease: int) -> None:
-        await self._announcer.call(self._store.announce_host, self._host, self._operator_names(), lease=lease)
+        await self._announcer.call(edge_status.announce, self._host, self._operator_names(), lease=lease)
 
     async def _read_previous(self) -> None:
         """Read the stored reports of this host's previous process. Remove them, unless this process replaces them."""
-        found = await self._threads.call(self._store.list_statuses, self._host)
+        found = await self._threads.call(edge_status.read_statuses, self._host)
         self._written = {edge: (account, it) for (account, edge), it in found.items()}
         removed: dict[str, tuple[str, Report | None]] = {id: (it[0], None) for id, it in self._written.items()}
         self._pending = {**removed, **self._pending}
@@ -117,10 +116,10 @@ class Statuses:
     async def _write(self, account: str, edge: str, wanted: Report | None) -> None:
         self._not_before[edge] = time.monotonic() + _WRITE_PAUSE
         if wanted:
-            await self._threads.call(self._store.write_status, account, edge, wanted)
+            await self._threads.call(edge_status.write, account, edge, wanted)
             self._written[edge] = account, wanted
         else:
-            await self._threads.call(self._store.remove_status, account, edge, self._host)
+            await self._threads.call(edge_status.remove, account, edge, self._host)
             del self._written[edge], self._not_before[edge]
 
     def _on_written(self, account: str, edge: str, wanted: Report | None, task: asyncio.Task[None]) -> None:

@@ -15,6 +15,7 @@ from functools import cache
 from chalicelib import clock
 from chalicelib.domains import WILDCARD
 from chalicelib.model.base import kinds
+from chalicelib.model.edges import edge_status
 from chalicelib.model.edges.edge_status import Report
 from chalicelib.model.edges.served import port_of
 from chalicelib.model.serving.account_view import Service
@@ -30,7 +31,6 @@ from edge.process import log
 from edge.process.settings import Settings
 from edge.process.tasks import PeriodicTask
 from edge.store.records import Unavailable
-from edge.store.table import Store
 from edge.store.threads import Threads
 
 _POLL, _PAUSE = 0.2, 2.0  # seconds between checks for due trials; seconds until a trial without a result is repeated
@@ -49,7 +49,7 @@ _Key = tuple[str, str]  # an account, and the id of one of its edges
 
 @dataclass(frozen=True)
 class EdgeHost:
-    """The edge host that does trials: its settings, its id, and its store.
+    """The edge host that does trials: its settings and its id.
 
     `is_changing` returns whether changes of an account are not handled yet. `find_plan` returns the current plan of an
     account's edge if a name of it is loaded. `errors_of` returns Envoy's errors about a plan. `is_settled` returns
@@ -58,7 +58,6 @@ class EdgeHost:
 
     settings: Settings
     id: str
-    store: Store
     reader: ItemReader
     service: Callable[[], Service]
     is_changing: Callable[[str], bool]
@@ -123,7 +122,7 @@ class Trials:
     async def _is_responsible(self, edge: str) -> bool:
         """Return whether this host does the trials of an edge. Raises Unavailable."""
         if time.monotonic() > self._live_hosts_at + _HOSTS_PERIOD:
-            self._live_hosts = await self._threads.call(self._host.store.list_live_hosts)
+            self._live_hosts = await self._threads.call(edge_status.list_hosts)
             self._live_hosts_at = time.monotonic()
         return choose_host({*self._live_hosts, self._host.id}, edge) == self._host.id
 
@@ -146,7 +145,7 @@ class Trials:
         self._refused.pop((account, edge), None)
         plan = await self._plan(account, edge)
         if plan is None:
-            await self._threads.call(host.store.remove_trial, account, edge)
+            await self._threads.call(edge_status.remove_trial, account, edge)
             return True
         connecting = (self._threads.call(_connects, it, host.settings) for it in choose_names(plan))
         accepted = await asyncio.gather(*connecting)
@@ -157,7 +156,7 @@ class Trials:
         elif not all(accepted):
             return False
         trial = Report(plan.edge.revision, clock.rfc3339(clock.now()), host.id, errors)
-        await self._threads.call(host.store.write_trial, account, edge, trial)
+        await self._threads.call(edge_status.write_trial, account, edge, trial)
         return True
 
     async def _plan(self, account: str, edge: str) -> Plan | None:

@@ -14,6 +14,8 @@ from typing import Any
 
 import asyncssh
 
+from chalicelib.model.names import bans
+from chalicelib.model.tunnels import blocks, gateways
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.link.authority import Authority
 from edge.networks import Networks
@@ -33,7 +35,7 @@ from edge.ssh.rights_checks import RightsChecks
 from edge.ssh.session import Session
 from edge.ssh.tunnels import Tunnels
 from edge.ssh.usage.billing import Billing
-from edge.store import threads
+from edge.store import gateway_records, threads
 from edge.store.changes import Follower
 from edge.store.records import Unavailable
 from edge.store.table import Store
@@ -99,9 +101,9 @@ class SshGateway:
         self.id = f"gw-{secrets.token_hex(8)}"
         self.links = LinkStages(settings, self._authority, self.id)
         self.tunnels = Tunnels(store, settings.limits)
-        self.lease = GatewayLease(store, settings.limits.lease, self._on_lease_lost)
+        self.lease = GatewayLease(settings.limits.lease, self._on_lease_lost)
         self._checks = RightsChecks(self.tunnels, store, settings.limits, self.lease)
-        self._billing = Billing(store, self.id, settings.own_file("usage.json"), self.tunnels.collect)
+        self._billing = Billing(self.id, settings.own_file("usage.json"), self.tunnels.collect)
 
     async def _serve_while_leased(self, draining: asyncio.Event) -> None:
         """Serve while the gateway has its lease, until cancelled or drained. Raises LeaseLost, Unavailable."""
@@ -127,7 +129,7 @@ class SshGateway:
     async def announce_drain(self, port: int) -> None:
         """Store that the gateway drains, and that Envoy must connect to a new port. Retry until that is stored."""
         gateway = replace(self._describe(port), draining=True)
-        await tasks.retry(functools.partial(threads.call, self.store.change_gateway, gateway), Unavailable)
+        await tasks.retry(functools.partial(threads.call, gateways.change, gateway), Unavailable)
 
     def _work(self) -> Iterator[Coroutine[Any, Any, None]]:
         """Yield the coroutines to run while the gateway has its lease.
@@ -228,8 +230,8 @@ class SshGateway:
         Close connections from these networks, and tunnels with matching names. If the store fails, the previous
         networks and patterns stay in effect.
         """
-        await self.tunnels.ban(await threads.call(self.store.list_banned_patterns))
-        self._blocked = Networks(await threads.call(self.store.list_blocked_networks))
+        await self.tunnels.ban(await threads.call(bans.list_patterns))
+        self._blocked = Networks(network for network, _ in await threads.call(blocks.list_networks))
         for session in [session for session in self.sessions if self._blocked.contain(session.address)]:
             session.block()
         self.tunnels.abort_blocked(self._blocked)  # Envoy checks visitors' networks only when a connection begins
@@ -261,7 +263,7 @@ class SshGateway:
         await asyncio.sleep(0)
         await asyncio.gather(*self._closing, return_exceptions=True)
         try:
-            await threads.call(self.store.withdraw_gateway, self.id)
+            await threads.call(gateway_records.withdraw_gateway, self.id)
         except Unavailable:
             log.event("store_away")
 

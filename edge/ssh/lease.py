@@ -7,11 +7,11 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from chalicelib.model.tunnels import gateways
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.process import log
 from edge.process.tasks import PeriodicTask
 from edge.store.records import Unavailable
-from edge.store.table import Store
 from edge.store.threads import Threads
 
 _SKIPPED = 1.0  # seconds until a skipped renewal of the lease is tried again
@@ -28,8 +28,8 @@ class GatewayLease:
     tunnel has lost its rights or its name. Therefore, a gateway that cannot read the log does not renew its lease.
     """
 
-    def __init__(self, store: Store, seconds: int, on_loss: Callable[[], None]) -> None:
-        self._store, self._seconds, self._on_loss = store, seconds, on_loss
+    def __init__(self, seconds: int, on_loss: Callable[[], None]) -> None:
+        self._seconds, self._on_loss = seconds, on_loss
         self._id = ""
         self._ends_at = float("inf")  # a monotonic time, like the two in the next line
         self._renewed_at = self._log_read_at = 0.0
@@ -44,7 +44,7 @@ class GatewayLease:
     async def begin(self, gateway: Gateway) -> None:
         """Register the gateway in the store. The lease begins. Raises Unavailable."""
         start = time.monotonic()
-        await self._thread.call(self._store.announce_gateway, gateway, lease=self._seconds)
+        await self._thread.call(gateways.announce, gateway, lease=self._seconds)
         self._id, self._renewed_at, self._ends_at = gateway.id, start, start + self._seconds
 
     def task(self) -> PeriodicTask:
@@ -65,7 +65,7 @@ class GatewayLease:
             log.event("renewal_skipped")
             return _SKIPPED
         try:
-            is_live = await self._thread.call(self._store.renew_gateway, self._id, lease=self._seconds)
+            is_live = await self._thread.call(gateways.renew, self._id, lease=self._seconds)
         except Unavailable:
             log.event("store_away")
             raise

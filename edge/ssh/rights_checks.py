@@ -11,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from chalicelib import ids
+from chalicelib.model.tunnels import online_tunnels
+from chalicelib.model.tunnels.tunnels import read_refusal
 from edge.process.settings import Limits
 from edge.process.tasks import PeriodicTask
 from edge.ssh.auth.rights import concerns
@@ -58,7 +60,7 @@ class RightsChecks:
         if the store did not answer when a tunnel was opened or closed.
         """
         online = self._tunnels.online
-        listed = {record.id: record for record in await threads.call(self._store.list_tunnels, gateway)}
+        listed = {record.id: record for record in await threads.call(online_tunnels.read_tunnels_of_gateway, gateway)}
         for tunnel in [tunnel for tunnel in online if tunnel.id not in listed]:
             await self._tunnels.close(tunnel, _MISSING)
         for record in listed.values():
@@ -142,17 +144,17 @@ class RightsChecks:
     async def _close_missing(self, tunnels: Sequence[OnlineTunnel]) -> None:
         """Close the tunnels without a record in the store. For example, another connection has taken the name."""
         records = [tunnel.record for tunnel in tunnels]
-        missing = await self._thread.call(self._store.find_missing, records)
+        missing = await self._thread.call(online_tunnels.find_missing, records)
         for tunnel in [tunnel for tunnel in tunnels if tunnel.id in missing]:
             await self._tunnels.close(tunnel, _MISSING)
 
-    async def _read_refusals(self, tunnels: Iterable[OnlineTunnel]) -> None:
+    async def _read_refusals(self, online: Iterable[OnlineTunnel]) -> None:
         """Read whether edge hosts serve the ports of TCP tunnels.
 
         If that has changed for a tunnel, show the change to the tunnel's client.
         """
-        for tunnel in [tunnel for tunnel in tunnels if tunnel.record.proto == "tcp"]:
-            reason = await threads.call(self._store.read_refusal, tunnel.record)
+        for tunnel in [tunnel for tunnel in online if tunnel.record.proto == "tcp"]:
+            reason = await threads.call(read_refusal, tunnel.record)
             if reason != tunnel.refusal and self._tunnels.find(tunnel.id):
                 tunnel.refusal = reason
                 tunnel.session.on_port_refusal(tunnel)

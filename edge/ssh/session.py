@@ -51,7 +51,7 @@ class Session(Client):
         self._has_exchanged_keys = self._has_tried_to_sign_in = False
         self._is_outcome_logged = False
         self._loss = ""  # the sentence for the client if the gateway has lost its lease
-        self._identity = Identity(gateway.store, self._limits.max_sign_in_tries)
+        self._identity = Identity(self._limits.max_sign_in_tries)
 
     # Methods for the sign-in
 

@@ -6,7 +6,8 @@ from contextlib import suppress
 from dataclasses import replace
 from weakref import WeakValueDictionary
 
-from chalicelib.model.names import bans
+from chalicelib.model.names import bans, base_names
+from chalicelib.model.tunnels import tunnels
 from chalicelib.model.tunnels.tunnels import ServedTunnel, Traffic
 from edge.networks import Networks
 from edge.process import log, memory
@@ -128,7 +129,7 @@ class Tunnels:
         tunnel = OnlineTunnel(record, opening, requested_address, session, is_reserved)
         if self._is_shut:  # the lease was lost during the call to the store
             with suppress(Unavailable):
-                await threads.call(self._store.close, record, Traffic())
+                await threads.call(tunnels.close_tunnel, record.account, record.id, usage=Traffic())
             raise Unavailable("the lease of the gateway has expired")
         replaced = [other for other in self._online.values() if opening.name and other.record.name == opening.name]
         self._online[tunnel.id.lower()] = tunnel
@@ -143,7 +144,7 @@ class Tunnels:
     async def find_free_address(self, account: str, addresses: Sequence[str]) -> str | None:
         """Return one of the addresses that is free for an account, or None. Raises Unavailable."""
         async with self._turn(account):
-            return await threads.call(self._store.find_free_address, account, addresses)
+            return await threads.call(base_names.find_free_address, account, addresses)
 
     async def close(self, tunnel: OnlineTunnel, reason: str) -> None:
         """Take a tunnel offline and free its name.
@@ -155,7 +156,7 @@ class Tunnels:
 
     async def _record_end(self, tunnel: OnlineTunnel) -> None:
         try:
-            await threads.call(self._store.close, tunnel.record, tunnel.meter.usage())
+            await threads.call(tunnels.close_tunnel, tunnel.record.account, tunnel.id, usage=tunnel.meter.usage())
         except Unavailable:
             log.event("tunnel_left_to_its_lease", **tunnel.log_fields())
             self._unrecorded[tunnel.id] = tunnel.meter.usage()
@@ -169,7 +170,9 @@ class Tunnels:
 
     async def close_leftover(self, record: ServedTunnel) -> None:
         """End the record of a tunnel that this gateway does not serve any more. Raises Unavailable."""
-        await threads.call(self._store.close, record, self._unrecorded.get(record.id, Traffic()))
+        await threads.call(
+            tunnels.close_tunnel, record.account, record.id, usage=self._unrecorded.get(record.id, Traffic())
+        )
         self._unrecorded.pop(record.id, None)
 
     def shut(self, reason: str) -> None:

@@ -9,6 +9,7 @@ from cryptography import x509
 
 from chalicelib import clock
 from chalicelib.model.edges import edge_status
+from chalicelib.model.names import operator_certificate
 from chalicelib.model.tls import acme_accounts
 from chalicelib.storage import vault
 from chalicelib.storage.client import dynamodb
@@ -23,8 +24,7 @@ from edge.issuer.order_counts import OrderCounts
 from edge.issuer.retired import Retired
 from edge.issuer.rules import outcomes
 from edge.issuer.rules.preflight import CaAccount
-from edge.process.settings import SettingError, Settings
-from edge.store import table
+from edge.process.settings import SettingError
 from tests.edge.issuer import operator_world
 from tests.edge.issuer.attempting import POLICY, WindowedCa
 from tests.edge.issuer.fake_ca import DOMAIN, Killed, World
@@ -74,7 +74,7 @@ def work(client: Client) -> None:
         with pytest.raises(SettingError):
             AccountKeeper(_DIRECTORY, cast(AcmeClient, _Ca()), 60).keep()
         operator_world.orders(World(names=NAMES), Zone()).run()
-        assert table.connect(Settings()).find_operator_certificate()
+        assert operator_certificate.read_opened()
 
 
 @dataclass

@@ -13,13 +13,16 @@ from chalicelib import __main__ as operator
 from chalicelib import clock, ids
 from chalicelib.authorizer import authorize
 from chalicelib.crypto import public_keys
+from chalicelib.model.edges import edge_status
 from chalicelib.model.edges.edge_status import Report
-from chalicelib.model.names import base_names, proofs, renewal_schedule
+from chalicelib.model.names import base_names, proof_checks, proofs, renewal_schedule, special_names
 from chalicelib.model.names.proofs import CheckResult, ProofChange
 from chalicelib.model.offboarding.tree_ends import Choice
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.sign_in import managed_apps
 from chalicelib.model.sign_in.sessions import Session
+from chalicelib.model.tls import challenge_records
+from chalicelib.model.tunnels import gateways, online_tunnels, tunnels, usage
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import Traffic
 from chalicelib.operator import owners, suspensions
@@ -35,6 +38,7 @@ from edge.sign_in import sign_in_link
 from edge.sign_in.passwords.password_checks import PasswordChecks, PasswordRequest
 from edge.sign_in.provider.provider_client import Tokens
 from edge.sign_in.sign_in_records import SignInRecords
+from edge.store import control_records, gateway_records, grants, link_authority
 from edge.store import table as store
 from edge.store.records import Grant, NameBanned, Opening
 from tests import gateway, openssl
@@ -108,67 +112,64 @@ def _work_as_an_edge(admin: Client) -> None:
     admin.create("/tls_certificates", host_pair.upload)
     base_names.forget_settings()  # which a process reads once
     edge = store.connect(Settings())
-    edge.renew_sign_in_pair(edge.link_authority())
+    link_authority.renew_sign_in_pair(link_authority.read_or_create())
     gateway_record = Gateway("gw-1", "192.0.2.1", 1)
-    assert edge.announce_gateway(gateway_record, lease=60)
-    assert edge.renew_gateway("gw-1", lease=60)
-    assert edge.change_gateway(replace(gateway_record, draining=True))
-    grants = [
-        edge.refresh_grant(Grant(admin.account, admin.create("/ssh_credentials", body)["id"], ()))
+    assert gateways.announce(gateway_record, lease=60)
+    assert gateways.renew("gw-1", lease=60)
+    assert gateways.change(replace(gateway_record, draining=True))
+    clients = [
+        grants.refresh(Grant(admin.account, admin.create("/ssh_credentials", body)["id"], ()))
         for body in ({"public_key": public_key()}, {"public_key": public_key(), "owner_id": bot.id})
     ]
-    assert grants[0]
-    edge.find_grant_by_key("SHA256:unknown")
-    _sign_in_with_a_certificate(admin, edge)
-    opening = Opening(grants[0], "gw-1", "ts_1", "192.0.2.9", "a.tunnels.localhost", "https://a.tunnels.localhost")
+    assert clients[0]
+    grants.find_by_key("SHA256:unknown")
+    _sign_in_with_a_certificate(admin)
+    opening = Opening(clients[0], "gw-1", "ts_1", "192.0.2.9", "a.tunnels.localhost", "https://a.tunnels.localhost")
     for _ in range(2):  # the second time takes the name over
         tunnel = edge.open(opening, most=100)
-    _open_a_port(admin, edge, grants[0])
+    _open_a_port(admin, edge, clients[0])
     edge.is_reserved(admin.account, "a.tunnels.localhost")
     ban_name("banned.tunnels.localhost")
     with pytest.raises(NameBanned):
         edge.open(opening.with_name("banned.tunnels.localhost", ""), most=100)
-    assert edge.find_unpermitted([(tunnel, opening)]) == edge.find_missing([tunnel]) == frozenset()
+    assert edge.find_unpermitted([(tunnel, opening)]) == online_tunnels.find_missing([tunnel]) == frozenset()
     _prove_as_an_edge(admin, edge)
     assert edge.list_changes(0)
-    edge.list_gateways()
-    edge.find_challenge("app.example.com")
-    edge.list_managed_apps()
-    edge.list_sign_in_keys()
-    edge.list_tunnels("gw-1")
-    edge.record_refusal(tunnel, "refused")
-    edge.read_refusal(tunnel)
-    edge.list_blocked_networks()
-    edge.list_banned_patterns()
-    edge.list_banned_names()
-    edge.write_usage(admin.account, "2026-11-22T14", "gw-1", Traffic(1, 1, 1))
-    _read_edges(admin, edge)
-    _load_names(admin, grants[0])
-    _say_as_an_edge(admin, edge)
+    gateways.list_gateways()
+    challenge_records.find("app.example.com")
+    control_records.read_sign_in()
+    online_tunnels.read_tunnels_of_gateway("gw-1")
+    tunnels.record_refusal(tunnel, "refused")
+    tunnels.read_refusal(tunnel)
+    control_records.read_blocks()
+    usage.write(admin.account, "2026-11-22T14", "gw-1", Traffic(1, 1, 1))
+    _read_edges(admin)
+    _load_names(admin, clients[0])
+    _say_as_an_edge(admin)
     _take_from_a_dead_gateway(edge, opening.with_name("b.tunnels.localhost", "https://b.tunnels.localhost"))
-    edge.close(tunnel, Traffic(1, 2, 3))
-    edge.withdraw_gateway("gw-1")
+    tunnels.close_tunnel(tunnel.account, tunnel.id, usage=Traffic(1, 2, 3))
+    gateway_records.withdraw_gateway("gw-1")
 
 
 def _take_from_a_dead_gateway(edge: store.Store, opening: Opening) -> None:
     """Take a name from a gateway that died, and sweep another."""
     for id, skew in (("gw-3", 10), ("gw-4", 10)):
-        assert edge.announce_gateway(Gateway(id, "192.0.2.3", 1), lease=60)
+        assert gateways.announce(Gateway(id, "192.0.2.3", 1), lease=60)
         tunnel = edge.open(replace(opening, gateway=id), most=100)
         set_lease(id, -skew)
         opening = replace(opening, grant=replace(opening.grant, credential="sshcr_other"))
-    assert edge.fence_gateway("gw-4")
-    assert edge.claim_sweep("gw-4", seconds=60)
-    (gateway,) = (gateway for gateway in edge.list_gateways() if gateway.id == "gw-4")
-    assert edge.end_tunnel(tunnel, gateway)
+    assert gateways.fence("gw-4")
+    assert gateways.claim_sweep("gw-4", seconds=60)
+    (gateway,) = (gateway for gateway in gateways.list_gateways() if gateway.id == "gw-4")
+    assert online_tunnels.end_of_gateway(tunnel, gateway)
     for id in ("gw-3", "gw-4"):
-        edge.remove_gateway(id)
+        gateways.remove(id)
 
 
 def _load_names(admin: Client, grant: Grant) -> None:
     """Read what the names of edges, ports and tunnels use."""
     edge, resolver = store.connect(Settings()), NameResolver("tunnels.localhost")
-    edge.announce_gateway(Gateway("gw-2", "192.0.2.2", 1), lease=60)
+    gateways.announce(Gateway("gw-2", "192.0.2.2", 1), lease=60)
     address = admin.create("/reserved_addrs", {"proxy_protocol": True})["addr"]
     opening = Opening(grant, "gw-2", "ts_1", "192.0.2.9", "l.tunnels.localhost", "https://l.tunnels.localhost")
     port = edge.open(replace(opening, name=address, url=f"tcp://{address}", proto="tcp"), most=100)
@@ -181,8 +182,8 @@ def _load_names(admin: Client, grant: Grant) -> None:
     assert resolver.read_items(admin.account, [tcp], None).edges.keys() == {tcp}
     resolver.refresh_gateways()
     for tunnel in (port, named_tunnel):
-        edge.close(tunnel, Traffic(1, 2, 3))
-    edge.withdraw_gateway("gw-2")
+        tunnels.close_tunnel(tunnel.account, tunnel.id, usage=Traffic(1, 2, 3))
+    gateway_records.withdraw_gateway("gw-2")
 
 
 def _read_records(account: str, id: str) -> AccountRecords:
@@ -194,23 +195,23 @@ def _open_a_port(admin: Client, edge: store.Store, grant: Grant) -> None:
     reserved = admin.create("/reserved_addrs", {"proxy_protocol": True})["addr"]
     assert edge.wants_proxy_protocol(admin.account, reserved)
     assert not edge.wants_proxy_protocol(admin.account, "a.tunnels.localhost")
-    assert edge.find_free_address(admin.account, [reserved]) is None
+    assert base_names.find_free_address(admin.account, [reserved]) is None
     policy_ids = (admin.create("/ip_policies", {})["id"],)
     opening = Opening(
         grant, "gw-1", "ts_1", "192.0.2.9", reserved, f"tcp://{reserved}", proto="tcp", ip_policies=policy_ids
     )
     tunnel = edge.open(opening, most=100)
-    edge.find_missing([tunnel])
-    edge.close(tunnel, Traffic(1, 2, 3))
+    online_tunnels.find_missing([tunnel])
+    tunnels.close_tunnel(tunnel.account, tunnel.id, usage=Traffic(1, 2, 3))
 
 
-def _read_edges(admin: Client, edge: store.Store) -> None:
+def _read_edges(admin: Client) -> None:
     for kind in ("https", "tcp", "tls"):
         edge_record = admin.create(f"/edges/{kind}", {"hostports": [f"{kind}.example.com:443"]})
         assert _read_records(admin.account, edge_record["id"]).edges
-    assert len(edge.list_hosts(admin.account).hosts) >= 2
-    entries = edge.list_special_names()
-    assert edge.read_special_names(entry.owner for entry in entries) == {entry.owner: entry for entry in entries}
+    assert len(control_records.list_hosts(admin.account).hosts) >= 2
+    entries = control_records.list_special_names()
+    assert special_names.read(entry.owner for entry in entries) == {entry.owner: entry for entry in entries}
     with pytest.MonkeyPatch.context() as setting:
         setting.setenv("RECORD_FORMAT", "2")  # its routes are read until all are converted
         edge_record = admin.create("/edges/https", {"hostports": ["moved.example.com:443"]})
@@ -236,18 +237,18 @@ def _read_edges(admin: Client, edge: store.Store) -> None:
     assert NameResolver("tunnels.localhost").key_pair(next(iter(records.certificates)), records)
 
 
-def _say_as_an_edge(admin: Client, edge: store.Store) -> None:
-    edge.announce_host("gone", lease=-60)
+def _say_as_an_edge(admin: Client) -> None:
+    edge_status.announce("gone", lease=-60)
     for host in ("gone", "here"):
-        edge.write_status(admin.account, "edgtcp_1", Report(1, "2026-11-23T10:00:00Z", host))
-    edge.announce_host("here", lease=60)
-    assert edge.list_live_hosts() == ["here"]
-    edge.write_trial(admin.account, "edgtcp_1", Report(1, "2026-11-23T10:00:00Z", "here"))
-    edge.remove_trial(admin.account, "edgtcp_1")
-    assert len(edge.list_statuses("here")) == 1
-    edge.remove_status(admin.account, "edgtcp_1", "here")
-    edge.remove_lapsed_hosts(grace=0)
-    assert (edge.list_statuses("here"), edge.list_statuses("gone")) == ({}, {})
+        edge_status.write(admin.account, "edgtcp_1", Report(1, "2026-11-23T10:00:00Z", host))
+    edge_status.announce("here", lease=60)
+    assert edge_status.list_hosts() == ["here"]
+    edge_status.write_trial(admin.account, "edgtcp_1", Report(1, "2026-11-23T10:00:00Z", "here"))
+    edge_status.remove_trial(admin.account, "edgtcp_1")
+    assert len(edge_status.read_statuses("here")) == 1
+    edge_status.remove(admin.account, "edgtcp_1", "here")
+    edge_status.remove_expired_hosts(grace=0)
+    assert (edge_status.read_statuses("here"), edge_status.read_statuses("gone")) == ({}, {})
 
 
 def _prove_as_an_edge(admin: Client, edge: store.Store) -> None:
@@ -259,20 +260,21 @@ def _prove_as_an_edge(admin: Client, edge: store.Store) -> None:
             client.create("/reserved_domains", {"domain": "app.example.com", **policy})
     now = clock.seconds()
     _fail_and_issue(now)
-    first, second = edge.due(now, 10)
-    first = edge.claim(first, until=now) or first
-    assert edge.record(first, proofs.apply_check(first.proof, CheckResult("present"), now))
-    first = edge.holder(first.domain) or first
+    first, second = proof_checks.find_due(now, 10)
+    first = proof_checks.claim(first, until=now) or first
+    assert proof_checks.record(first, proofs.apply_check(first.proof, CheckResult("present"), now))
+    first = proof_checks.find_proved(first.domain) or first
     step, is_lost = proofs.apply_contest(second.proof, first.proof, CheckResult("absent"), now)
     assert is_lost
-    assert edge.record(second, step, (first, is_lost))
-    second = edge.holder(second.domain) or second
+    assert proof_checks.record(second, step, (first, is_lost))
+    second = proof_checks.find_proved(second.domain) or second
     grant = Grant(second.account, "sshcr_1", ())
-    edge.close(edge.open(Opening(grant, "gw-1", "ts_1", "192.0.2.9", second.domain), most=100), Traffic(0, 0, 0))
+    tunnel = edge.open(Opening(grant, "gw-1", "ts_1", "192.0.2.9", second.domain), most=100)
+    tunnels.close_tunnel(tunnel.account, tunnel.id)
     assert NameResolver("tunnels.localhost").find_account(second.domain) == second.account
     wildcard = admin.create("/edges/https", {"hostports": ["*.example.com:443"]})["id"]
     assert _read_records(admin.account, wildcard).edges
-    assert edge.record(second, ProofChange(replace(second.proof, status="lapsed"), "lapsed"))
+    assert proof_checks.record(second, ProofChange(replace(second.proof, status="lapsed"), "lapsed"))
 
 
 def _fail_and_issue(now: int) -> None:
@@ -287,13 +289,13 @@ def _fail_and_issue(now: int) -> None:
         writes.commit(writes.rewrite(item, replace(item, body=body, revision=item.revision + 1)))
 
 
-def _sign_in_with_a_certificate(admin: Client, edge: store.Store) -> None:
+def _sign_in_with_a_certificate(admin: Client) -> None:
     authority = admin.create("/ssh_certificate_authorities", {})
     body = {"ssh_certificate_authority_id": authority["id"], "public_key": public_key()}
     certificate_id = admin.create("/ssh_user_certificates", body)["id"]
     fingerprint = public_keys.fingerprint(authority["public_key"])
-    assert edge.find_grant_by_certificate(fingerprint, certificate_id)
-    assert edge.find_grant_by_certificate(fingerprint, ids.new("sucrt")) is None  # which a shard may have
+    assert grants.find_by_certificate(fingerprint, certificate_id)
+    assert grants.find_by_certificate(fingerprint, ids.new("sucrt")) is None  # which a shard may have
 
 
 async def _check_passwords(admin: Client) -> None:

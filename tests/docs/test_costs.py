@@ -11,9 +11,13 @@ import pytest
 from bench import calls, costs, units
 from bench.costs import MONTH, Units, counted
 from chalicelib import clock
+from chalicelib.model.edges import edge_status
 from chalicelib.model.edges.edge_status import Report
+from chalicelib.model.names import bans
+from chalicelib.model.names import proof_checks as due_checks
+from chalicelib.model.tunnels import blocks, gateways, tunnels, usage
 from chalicelib.model.tunnels.gateways import Gateway
-from chalicelib.model.tunnels.tunnels import Traffic
+from chalicelib.model.tunnels.tunnels import ServedTunnel, Traffic
 from chalicelib.operator import accounts
 from chalicelib.storage.records import items
 from chalicelib.storage.records.change_log import Change, ItemKey
@@ -22,6 +26,7 @@ from edge.control.names.name_resolver import NameResolver
 from edge.process.settings import Limits
 from edge.ssh import gateway, rights_checks
 from edge.ssh.usage import billing
+from edge.store import control_records
 from edge.store.changes import Follower
 from edge.store.records import Grant, Opening
 from edge.store.table import Store
@@ -91,7 +96,7 @@ def test_requests(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     credential = {**BODIES["/ssh_credentials"](admin), **users}
     edge = admin.create("/edges/https", HTTPS)["id"]
     tls = BODIES["/tls_certificates"](admin)
-    STORE.announce_host("host-1", lease=60)
+    edge_status.announce("host-1", lease=60)
     exchanging = measure_exchanges(admin, monkeypatch, authority)
     assert_on_page(
         [
@@ -119,17 +124,21 @@ def make_opening(account: str, name: str = "demo.tunnels.localhost") -> Opening:
     return Opening(grant, HERE.id, "ts_1", "http://localhost:80", name, f"https://{name}", address="192.0.2.9")
 
 
+def close(tunnel: ServedTunnel) -> None:
+    tunnels.close_tunnel(tunnel.account, tunnel.id, usage=Traffic(1, 2, 3))
+
+
 def test_a_tunnel(admin: Client) -> None:
-    STORE.announce_gateway(HERE, lease=60)
-    tunnels = []
-    opened = counted(lambda: tunnels.append(STORE.open(make_opening(admin.account), most=100)))
-    checked = counted(lambda: STORE.find_unpermitted([(tunnels[0], make_opening(admin.account))]))
-    STORE.write_usage(admin.account, "2026-11-23T10", HERE.id, Traffic(1, 2, 2))
-    used = counted(lambda: STORE.write_usage(admin.account, "2026-11-23T10", HERE.id, Traffic(1, 2, 3)))
-    closed = counted(lambda: STORE.close(tunnels.pop(), Traffic(1, 2, 3)))
+    gateways.announce(HERE, lease=60)
+    opened_tunnels = []
+    opened = counted(lambda: opened_tunnels.append(STORE.open(make_opening(admin.account), most=100)))
+    checked = counted(lambda: STORE.find_unpermitted([(opened_tunnels[0], make_opening(admin.account))]))
+    usage.write(admin.account, "2026-11-23T10", HERE.id, Traffic(1, 2, 2))
+    used = counted(lambda: usage.write(admin.account, "2026-11-23T10", HERE.id, Traffic(1, 2, 3)))
+    closed = counted(lambda: close(opened_tunnels.pop()))
     port = replace(make_opening(admin.account, "tunnels.localhost:20001"), proto="tcp")
-    port_opened = counted(lambda: tunnels.append(STORE.open(port, most=100)))
-    port_closed = counted(lambda: STORE.close(tunnels.pop(), Traffic(1, 2, 3)))
+    port_opened = counted(lambda: opened_tunnels.append(STORE.open(port, most=100)))
+    port_closed = counted(lambda: close(opened_tunnels.pop()))
     sweeps = MONTH / Limits().rights_sweep
     assert_on_page(
         [
@@ -170,7 +179,7 @@ def test_an_edge(admin: Client) -> None:
 
     def try_edge() -> None:
         resolver.read_items(admin.account, [visited], None)
-        STORE.write_trial(admin.account, visited, Report(1, "2026-11-23T10:00:00Z", "host-1"))
+        edge_status.write_trial(admin.account, visited, Report(1, "2026-11-23T10:00:00Z", "host-1"))
 
     tried = counted(try_edge)
     assert_on_page(
@@ -193,32 +202,30 @@ def monthly_units(seconds: float, act: Callable[[], object]) -> Units:
 
 
 def test_an_edge_host(admin: Client) -> None:
-    STORE.announce_gateway(HERE, lease=60)
-    STORE.announce_host("host-1", lease=60)
+    gateways.announce(HERE, lease=60)
+    edge_status.announce("host-1", lease=60)
     now = clock.seconds()
 
     def renew_host() -> None:
-        STORE.announce_host("host-1", lease=statuses._LEASE)
-        STORE.remove_lapsed_hosts(grace=statuses._GRACE)
+        edge_status.announce("host-1", lease=statuses._LEASE)
+        edge_status.remove_expired_hosts(grace=statuses._GRACE)
 
     rows = {
         "control process: log of changes": monthly_units(control.POLL, lambda: STORE.list_changes(now)),
-        "control process: blocks and bans": monthly_units(
-            control._BLOCKS_PERIOD, lambda: (STORE.list_blocked_networks(), STORE.list_banned_names())
-        ),
+        "control process: blocks and bans": monthly_units(control._BLOCKS_PERIOD, control_records.read_blocks),
         "control process: proof checks": monthly_units(
-            proof_checks._POLL, lambda: STORE.due(now, proof_checks._MAX_READ)
+            proof_checks._POLL, lambda: due_checks.find_due(now, proof_checks._MAX_READ)
         ),
-        "control process: gateways": monthly_units(control._GATEWAYS_PERIOD, STORE.list_gateways),
+        "control process: gateways": monthly_units(control._GATEWAYS_PERIOD, gateways.list_gateways),
         "control process: lease": monthly_units(
             statuses._RENEWAL_PERIOD,
             renew_host,
         ),
         "gateway: log of changes": monthly_units(rights_checks._POLL, lambda: STORE.list_changes(now)),
         "gateway: blocks and bans": monthly_units(
-            gateway._BLOCKS_PERIOD, lambda: (STORE.list_blocked_networks(), STORE.list_banned_patterns())
+            gateway._BLOCKS_PERIOD, lambda: (blocks.list_networks(), bans.list_patterns())
         ),
-        "gateway: lease": monthly_units(Limits().lease / 3, lambda: STORE.renew_gateway(HERE.id, lease=60)),
+        "gateway: lease": monthly_units(Limits().lease / 3, lambda: gateways.renew(HERE.id, lease=60)),
     }
     total = sum(rows.values(), Units())
     assert_on_page([costs.row(name, cost, count=1) for name, cost in {**rows, "**host, altogether**": total}.items()])

@@ -23,12 +23,13 @@ from chalicelib.model.serving.sites import ServedAddress
 from chalicelib.model.tls import challenge_records
 from chalicelib.model.tls.challenge_records import PendingChallenge
 from chalicelib.model.tls.tls_certificates import ServedCertificate
-from chalicelib.model.tunnels import blocks, name_bans, tunnels
+from chalicelib.model.tunnels import blocks, gateways, name_bans, online_tunnels, tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import AgentTunnel, BackendTunnel, ServedTunnel
 from chalicelib.storage.client import aws
 from chalicelib.storage.records import items, table
 from edge.link.authority import Authority, KeyPair
+from edge.store import link_authority
 from edge.store.records import Grant
 from edge.store.table import Store
 from tests.edge import served_records
@@ -63,7 +64,7 @@ class EdgeTable(Store):
 
     @cached_property
     def authority(self) -> Authority:
-        return self.link_authority()
+        return link_authority.read_or_create()
 
     def _hear_call(self, model: Any, params: Mapping[str, Any], **_: object) -> None:
         if threading.current_thread() is threading.main_thread():
@@ -151,7 +152,11 @@ class EdgeTable(Store):
     @property
     def online(self) -> dict[str, ServedTunnel]:
         """Return the tunnels in the lists of all gateways, by id."""
-        return {tunnel.id: tunnel for gateway in self.list_gateways() for tunnel in self.list_tunnels(gateway.id)}
+        return {
+            tunnel.id: tunnel
+            for gateway in gateways.list_gateways()
+            for tunnel in online_tunnels.read_tunnels_of_gateway(gateway.id)
+        }
 
     def tunnels(self) -> list[tuple[ServedTunnel, AgentTunnel | BackendTunnel]]:
         """Return the tunnels of live gateways, each with its record."""
@@ -160,7 +165,7 @@ class EdgeTable(Store):
 
     @property
     def up(self) -> dict[str, Gateway]:
-        return {gateway.id: gateway for gateway in self.list_gateways()}
+        return {gateway.id: gateway for gateway in gateways.list_gateways()}
 
     def status(self, edge: ServedEdge) -> EdgeStatus | None:
         """Return the status of an edge as the API decides it, or None."""

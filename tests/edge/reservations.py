@@ -1,75 +1,80 @@
-"""Reserved domains in memory, as the looks of edge hosts use them."""
+"""Reserved domains in the table of a test, with checks that are due."""
 
-import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, replace
 
-from chalicelib.model.names import proofs
-from chalicelib.model.names.proof_checks import DueCheck
-from chalicelib.model.names.proofs import Proof, ProofChange
-from edge.store.records import Unavailable
+from chalicelib.model import changes
+from chalicelib.model.audit import trail
+from chalicelib.model.base import kinds, records
+from chalicelib.model.changes import Change
+from chalicelib.model.names import proof_checks, proofs
+from chalicelib.model.names.proofs import Proof, ProofStatus
+from chalicelib.model.names.reservations import ReservedDomain, set_proof
+from chalicelib.storage.records import items, table, writes
+from chalicelib.storage.records.items import Item
 
 NOW = 1_800_000_000
 DAY = 86400
 
 
-@dataclass
 class Reservations:
-    """The store, in memory. `events` are ids and what happened to them; `holders` ids by domain."""
+    """Reserved domains, by short names. Each has an account of its own, unless one is given."""
 
-    kept: dict[str, DueCheck] = field(default_factory=dict)
-    holders: dict[str, str] = field(default_factory=dict)
-    events: list[tuple[str, str]] = field(default_factory=list)
-    is_down: bool = False
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self) -> None:
+        self._item_keys: dict[str, tuple[str, str]] = {}
+        self._domains: set[str] = set()
 
-    def add(self, id: str, *, domain: str = "", account: str = "", status: str = "pending") -> None:
-        proof = proofs.begin(NOW, value=f"value-{id}", cname_target=f"target-{id}")
+    def add(
+        self, name: str, *, domain: str = "", account: str = "", status: ProofStatus = "pending", next_at: int = NOW
+    ) -> None:
+        proof = replace(proofs.begin(NOW, value=f"value-{name}", cname_target=f"target-{name}"), next_at=next_at)
         if status != "pending":
-            proof = replace(proof, status=status, seen_at=NOW - DAY, since=NOW - DAY)  # type: ignore[arg-type]
-            self.holders[domain or id] = id
-        self.kept[id] = DueCheck(account or f"account-{id}", id, domain or id, proof, 1)
+            proof = replace(proof, status=status, seen_at=NOW - DAY, since=NOW - DAY)
+        scope, id = items.scope(_id("acct", account or name), kinds.RESERVED_DOMAINS.path), _id("rd", name)
+        stored = ReservedDomain(domain=domain or name, proof=asdict(proof))
+        item = Item(scope, id, stored.to_record(), unique_keys=stored.unique_keys(_id("acct", account or name), id))
+        Change(trail.EDGE).put(item).also(*proof_checks.schedule(item)).commit()
+        self._item_keys[name] = scope, id
+        self._domains.add(stored.domain)
 
-    def due(self, now: int, most: int) -> list[DueCheck]:
-        if self.is_down:
-            raise Unavailable
-        found = (it for it in self.kept.values() if it.proof.next_at <= now)
-        return sorted(found, key=lambda it: it.proof.next_at)[:most]
+    def remove(self, name: str) -> None:
+        change = Change(trail.EDGE).also(*proof_checks.unschedule(self._read(name)))
+        assert changes.delete(change, *self._item_keys.pop(name))
 
-    def claim(self, due: DueCheck, *, until: int) -> DueCheck | None:
-        return self._put(due, replace(due.proof, next_at=until))
+    def request_check(self, name: str) -> None:
+        before = self._read(name)
+        after = set_proof(before, proofs.request_check(self.proofs[name], NOW))
+        writes.commit([*writes.rewrite(before, after), *proof_checks.reschedule(before, after)])
 
-    def holder(self, domain: str) -> DueCheck | None:
-        return self.kept[self.holders[domain]] if domain in self.holders else None
+    @property
+    def proofs(self) -> dict[str, Proof]:
+        stored = {name: records.decode(ReservedDomain, self._read(name)).progress for name in self._item_keys}
+        return {name: proof for name, proof in stored.items() if proof}
 
-    def record(self, due: DueCheck, step: ProofChange, loser: tuple[DueCheck, ProofChange] | None = None) -> bool:
-        holder = self.holders.get(due.domain, due.id)
-        if step.proof.holds and holder not in (due.id, loser[0].id if loser else ""):
-            return False
-        if not self._put(due, step.proof):
-            return False
-        if loser:
-            self._put(loser[0], loser[1].proof)
-            self.events.append((loser[0].id, loser[1].event))
-        if step.proof.holds:
-            self.holders[due.domain] = due.id
-        elif due.proof.holds:
-            del self.holders[due.domain]
-        if step.event:
-            self.events.append((due.id, step.event))
-        return True
+    @property
+    def revisions(self) -> dict[str, int]:
+        return {name: self._read(name).revision for name in self._item_keys}
 
-    def remove(self, id: str) -> None:
-        removed = self.kept.pop(id)
-        if removed.proof.holds:
-            del self.holders[removed.domain]
+    @property
+    def holders(self) -> dict[str, str]:
+        """Return the names of the reservations that have proved a domain, by domain."""
+        names = {id: name for name, (_, id) in self._item_keys.items()}
+        found = {domain: proof_checks.find_proved(domain) for domain in self._domains}
+        return {domain: names[it.id] for domain, it in found.items() if it}
 
-    def wish(self, id: str) -> None:
-        self._put(self.kept[id], proofs.request_check(self.kept[id].proof, NOW))
+    @property
+    def events(self) -> list[tuple[str, str]]:
+        """Return the audit events about the reservations, oldest first: names and what happened to them."""
+        names = {id: name for name, (_, id) in self._item_keys.items()}
+        scopes = {f"{scope.partition('#')[0]}#{trail.OF_THE_EDGE}" for scope, _ in self._item_keys.values()}
+        events = sorted((it for scope in scopes for it in table.read_all(scope)), key=lambda it: it.id)
+        told = ((names[it.body["resource_id"]], it.body["action"].rpartition(".")[2]) for it in events)
+        return [event for event in told if event[1] not in ("create", "delete")]
 
-    def _put(self, due: DueCheck, proof: Proof) -> DueCheck | None:
-        with self.lock:
-            kept = self.kept.get(due.id)
-            if kept is None or kept.revision != due.revision:
-                return None
-            self.kept[due.id] = replace(kept, proof=proof, revision=kept.revision + 1)
-            return self.kept[due.id]
+    def _read(self, name: str) -> Item:
+        item = table.find(*self._item_keys[name])
+        assert item
+        return item
+
+
+def _id(prefix: str, name: str) -> str:
+    return f"{prefix}_{''.join(it for it in name if it.isalnum()):0>27}"

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import Service
+from chalicelib.model.tunnels import gateways
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.storage.records import change_log
 from chalicelib.storage.records.change_log import ItemKey
@@ -38,7 +39,7 @@ class EdgeChange:
     def of(client: Client) -> "EdgeChange":
         """Return a loaded name with one route, whose tunnel is online."""
         table, gateway = Store("local", _DOMAIN), Gateway("gw-1", "192.0.2.1", 4433)
-        table.announce_gateway(gateway, lease=600)
+        gateways.announce(gateway, lease=600)
         group = client.create("/backends/tunnel_group", {"labels": {"app": "web"}})["id"]
         grant = Grant(client.account, "sshcr_1", ())
         table.open(Opening(grant, "gw-1", "ts_1", "192.0.2.9", labels=(("app", "web"),)), most=100)

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 
-from edge.store import threads
+from edge.store import grants, threads
 from edge.store.records import Grant, Unavailable
-from edge.store.table import Store
 
 UNKNOWN_KEY = (  # the same for all rejected keys, so that it does not reveal which credentials exist
     "This key cannot sign in here: it belongs to no active SSH credential and no valid user certificate. "
@@ -18,8 +17,8 @@ class Identity:
     The grant belongs to the key or certificate with which the client has signed.
     """
 
-    def __init__(self, store: Store, tries: int) -> None:
-        self._store, self._tries_left = store, tries
+    def __init__(self, tries: int) -> None:
+        self._tries_left = tries
         self.has_rejected_key = self.is_store_away = False
         self._key_id = ""
         self._grants: dict[tuple[str, ...], Grant | None] = {}
@@ -39,11 +38,11 @@ class Identity:
 
     async def has_key(self, fingerprint: str) -> bool:
         """Return whether an active credential has this public key."""
-        return await self._find(self._store.find_grant_by_key, fingerprint)
+        return await self._find(grants.find_by_key, fingerprint)
 
     async def has_certificate_by(self, authority: str) -> bool:
         """Return whether the store has an active certificate of `authority` with the presented key id."""
-        return await self._find(self._store.find_grant_by_certificate, authority, self._key_id)
+        return await self._find(grants.find_by_certificate, authority, self._key_id)
 
     def on_signature(self) -> None:
         """Sign in the client, which has signed with the key or certificate that was looked up last."""

@@ -17,7 +17,7 @@ from edge.link.authority import Authority
 from edge.link.held_connections import HeldConnection
 from edge.link.proxy_protocol import Header
 from edge.ssh.online_tunnel import OnlineTunnel
-from edge.store import threads
+from edge.store import gateway_records, threads
 from edge.store.changes import Follower
 from edge.store.records import Successor, Unavailable
 from edge.store.table import Store
@@ -71,7 +71,7 @@ class Handover:
     """
 
     def __init__(self, store: Store, authority: Authority, limit: int) -> None:
-        self._store, self._limit = store, limit
+        self._limit = limit
         self._context = client.build_context(authority)
         self._since = time.time()
         self._follower = Follower(store.list_changes, self._since)
@@ -142,7 +142,9 @@ class Handover:
             if item_key.scope in scopes and item_key.id not in held_ids
         }
         for item_key in list(self._unread):
-            successor = await threads.call(self._store.find_successor, item_key.scope.partition("#")[0], item_key.id)
+            successor = await threads.call(
+                gateway_records.find_successor, item_key.scope.partition("#")[0], item_key.id
+            )
             self._unread.discard(item_key)
             if successor:
                 self._on_opened(successor)

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from chalicelib.model.tunnels import usage
 from edge.process import files, log, tasks
 from edge.process.tasks import PeriodicTask
 from edge.ssh.usage import ledger
 from edge.ssh.usage.ledger import HourlyUsage, Ledger
 from edge.store import threads
 from edge.store.records import Unavailable
-from edge.store.table import Store
 
 _SAVE_PERIOD, _WRITE_PERIOD = 0.05, 60.0  # seconds between two writes to the file, and between two writes to the store
 _PAUSE_FACTOR = 20  # the pause after a save is at least so many times as long as the save
@@ -29,8 +29,8 @@ class Billing:
     `collect` adds the usage of all tunnels since its previous call to an hour in the ledger.
     """
 
-    def __init__(self, store: Store, gateway: str, file: Path, collect: Callable[[Ledger, str], None]) -> None:
-        self._store, self._gateway, self._file, self._collect = store, gateway, file, collect
+    def __init__(self, gateway: str, file: Path, collect: Callable[[Ledger, str], None]) -> None:
+        self._gateway, self._file, self._collect = gateway, file, collect
         self._ledger = Ledger()
         self._saved_text = ""
         self._has_failed = False
@@ -97,7 +97,7 @@ class Billing:
 
     def _put(self, gateway: str, sums: Sequence[HourlyUsage]) -> None:
         for hourly_sum in sums:
-            self._store.write_usage(hourly_sum.account, hourly_sum.hour, gateway, hourly_sum.usage)
+            usage.write(hourly_sum.account, hourly_sum.hour, gateway, hourly_sum.usage)
 
 
 def _hour() -> str:

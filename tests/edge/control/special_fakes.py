@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from chalicelib.model.edges.served import ServedEdge
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import Service
+from chalicelib.model.tunnels import gateways
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.records.change_log import ItemKey
 from edge.control.names.name_resolver import NameResolver
@@ -17,7 +18,7 @@ from edge.control.special_account import Shared
 from edge.envoy.resources import Changes, Key, Resource
 from edge.process.settings import Settings
 from edge.serving.special_serving import SpecialServing
-from edge.store import threads
+from edge.store import control_records, threads
 from edge.store.changes import Follower
 from edge.store.records import Grant, Opening, Unavailable, Undecodable
 from tests.edge import served_records
@@ -120,7 +121,7 @@ class World:
     def __init__(self, store: EdgeTable) -> None:
         self.store, self.envoy, self.reads = store, Envoy(), Reads()
         self.reported: list[str] = []
-        self.store.announce_gateway(GATEWAY, lease=60)
+        gateways.announce(GATEWAY, lease=60)
         self.reads.resolver.refresh_gateways()
         for account in (A, B):
             served_records.put(worlds.group(account=account), worlds.authority(account=account))
@@ -131,8 +132,8 @@ class World:
     def start(self, *, patience: float = 0, **settings: float) -> None:
         serving = SpecialServing(SETTINGS, "PEM")
         self.envoy.__init__()  # type: ignore[misc]
-        shared = Shared(self.reads, serving, self.envoy, self.store.list_hosts, threads.call, lambda: SERVICE)
-        self.special = SpecialNames(self.store, shared, patience=patience, **settings)
+        shared = Shared(self.reads, serving, self.envoy, control_records.list_hosts, threads.call, lambda: SERVICE)
+        self.special = SpecialNames(shared, patience=patience, **settings)
 
     def load(self) -> None:
         self._follower.read(_LATER)

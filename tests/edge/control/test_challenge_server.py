@@ -10,6 +10,7 @@ import pytest
 
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.tls import challenge_records
+from chalicelib.model.tunnels import gateways
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.storage.records.change_log import ItemKey
 from edge.control import challenge_answers
@@ -53,14 +54,14 @@ class World:
         for number, domain in enumerate([DOMAIN, OTHER, "mine.tunnels.localhost"]):
             id = f"rd_{number}"
             self.store.keep(ServedReservation("acct_a", id, domain, is_proved=domain != OTHER))
-        self.store.announce_gateway(Gateway("gw-1", "127.0.0.1", 1), lease=60)
+        gateways.announce(Gateway("gw-1", "127.0.0.1", 1), lease=60)
         for name in ("mine.tunnels.localhost", "free.tunnels.localhost"):
             opening = Opening(Grant("acct_a", "sshcr_1", ()), "gw-1", "ts_1", "127.0.0.1", name, f"https://{name}")
             self.store.open(opening, most=10)
         budget = ReadBudget(most_reads, self.settings.tunnel_domain, time.monotonic())
         self.resolver = CountingResolver(self.settings.tunnel_domain)
         self.resolver.refresh_gateways()
-        self.server = ChallengeServer(self.settings, self.store, self.resolver, StoreReads(2), budget)
+        self.server = ChallengeServer(self.settings, self.resolver, StoreReads(2), budget)
 
     def follow(self) -> None:
         self.server.apply(item_key for change in self.store.list_changes(0) for item_key in change.item_keys)

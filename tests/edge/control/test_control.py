@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from chalicelib.model.tunnels import gateways
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.storage.records.change_log import ItemKey
 from edge.control.control import Control
 from edge.control.names.name_resolver import NameResolver
 from edge.process.progress import ENVOY, Progress
 from edge.process.settings import Settings
+from edge.store import gateway_records
 from edge.store.records import Grant, Opening
 from tests.conftest import free_port
 from tests.edge import served_records
@@ -49,7 +51,7 @@ class World:
         return answer.decode()
 
     def announce(self, id: str, *, lease: int) -> None:
-        assert self.store.announce_gateway(Gateway(id, "192.0.2.1", 1), lease=lease)
+        assert gateways.announce(Gateway(id, "192.0.2.1", 1), lease=lease)
 
     def ports(self) -> dict[str, int]:
         return {gateway.id: gateway.port for gateway in self.resolver.gateways}
@@ -86,7 +88,7 @@ def test_gateways_are_read_when_a_record_changes_or_a_lease_ends_and_every_twent
     async def work(world: World) -> None:
         world.announce("gw-1", lease=600)
         await until(lambda: world.ports() == {"gw-1": 1})
-        world.store.change_gateway(Gateway("gw-1", "192.0.2.1", 2, draining=True))
+        gateways.change(Gateway("gw-1", "192.0.2.1", 2, draining=True))
         await until(lambda: world.ports() == {"gw-1": 2})
         reads = world.resolver.reads
         assert world.control._gateways_at <= time.monotonic() + 20
@@ -104,7 +106,7 @@ def test_the_tunnels_of_a_gateway_that_ended_are_swept_and_counted(edge_table: E
         world.announce("gw-1", lease=60)
         opening = Opening(Grant("acct_A", "sshcr_1", ()), "gw-1", "ts_1", "", NAME, f"https://{NAME}")
         world.store.open(opening, most=10)
-        world.store.withdraw_gateway("gw-1")
+        gateway_records.withdraw_gateway("gw-1")
         await until(lambda: not world.store.up and not world.store.online)
         assert "\nedge_control_ends_swept_total 1.0\n" in await world.get("/metrics")
 

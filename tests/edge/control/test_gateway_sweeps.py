@@ -10,13 +10,14 @@ import pytest
 from chalicelib import clock, ids
 from chalicelib.model.audit import trail
 from chalicelib.model.changes import Change
-from chalicelib.model.tunnels import ends, online_tunnels, tunnels
+from chalicelib.model.tunnels import ends, gateways, online_tunnels, tunnels
 from chalicelib.model.tunnels.gateways import CLOCK_SKEW, Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.records.items import Item
 from edge.control import gateway_sweeps
 from edge.control.control import POLL
 from edge.control.gateway_sweeps import GatewaySweeps
+from edge.store import gateway_records
 from edge.store.records import Grant, Opening, Unavailable
 from edge.store.table import Store
 from tests.edge import served_records
@@ -34,7 +35,7 @@ D = "tunnels.localhost"
 def records(admin: Client) -> Store:
     store = Store("local", D)
     for gateway in (ALIVE, DEAD):
-        assert store.announce_gateway(gateway, lease=60)
+        assert gateways.announce(gateway, lease=60)
     return store
 
 
@@ -48,9 +49,9 @@ def sweep(store: Store, *, times: int = 2) -> int:
     """Read the gateways and sweep, as control does again after the fence. Return how many tunnels ended."""
 
     async def run() -> int:
-        sweeps = GatewaySweeps(store)
+        sweeps = GatewaySweeps()
         for _ in range(times):
-            sweeps.apply(store.list_gateways())
+            sweeps.apply(gateways.list_gateways())
             await sweeps.sweep()
         return sweeps.ended
 
@@ -73,22 +74,22 @@ def test_the_tunnels_of_a_dead_gateway_end_with_one_event_each(records: Store, a
     set_lease(DEAD.id, -6)
     assert (online(admin), sweep(records), sweep(records)) == ([alive], 2, 0)
     assert list_ended(admin) == sorted(tunnel_ids)
-    assert records.list_gateways() == [ALIVE]
-    assert [tunnel.id for tunnel in records.list_tunnels(ALIVE.id)] == [alive]
+    assert gateways.list_gateways() == [ALIVE]
+    assert [tunnel.id for tunnel in online_tunnels.read_tunnels_of_gateway(ALIVE.id)] == [alive]
 
 
 def test_a_gateway_is_not_ended_within_the_clock_skew(records: Store, admin: Client) -> None:
     open_at(records, admin.account, DEAD, f"a.{D}")
     set_lease(DEAD.id, -4)
     assert (sweep(records), online(admin), list_ended(admin)) == (0, [], [])
-    assert {gateway.ended for gateway in records.list_gateways()} == {0}
+    assert {gateway.ended for gateway in gateways.list_gateways()} == {0}
 
 
 def test_one_host_sweeps_a_gateway(records: Store, admin: Client) -> None:
     open_at(records, admin.account, DEAD, f"a.{D}")
     set_lease(DEAD.id, -6)
-    assert records.fence_gateway(DEAD.id)
-    assert records.claim_sweep(DEAD.id, seconds=60)
+    assert gateways.fence(DEAD.id)
+    assert gateways.claim_sweep(DEAD.id, seconds=60)
     assert (sweep(records), list_ended(admin)) == (0, [])
 
 
@@ -96,16 +97,16 @@ def test_a_tunnel_of_an_earlier_version_keeps_its_lease_and_its_gateway_s_record
     tunnel_id = open_agent_tunnel(admin.account, gateway=DEAD.id, lease=60)
     set_lease(DEAD.id, -6)
     assert (sweep(records), online(admin), list_ended(admin)) == (0, [tunnel_id], [])
-    assert {gateway.id for gateway in records.list_gateways()} == {ALIVE.id, DEAD.id}
+    assert {gateway.id for gateway in gateways.list_gateways()} == {ALIVE.id, DEAD.id}
 
 
 def test_a_leftover_entry_of_the_list_is_removed(records: Store, admin: Client) -> None:
     id = open_at(records, admin.account, DEAD, f"a.{D}")
     other_tunnel = ServedTunnel("acct_other", id, DEAD.id, "")
     set_lease(DEAD.id, -6)
-    assert records.fence_gateway(DEAD.id)
+    assert gateways.fence(DEAD.id)
     assert not online_tunnels.end_of_gateway(other_tunnel, DEAD)
-    assert records.list_tunnels(DEAD.id) == []
+    assert online_tunnels.read_tunnels_of_gateway(DEAD.id) == []
 
 
 def test_the_lists_of_live_gateways_are_not_read(records: Store, admin: Client) -> None:
@@ -140,11 +141,11 @@ class Counts:
 
 def leave(store: EdgeTable, tunnels: int) -> None:
     """Leave the tunnels of a gateway that has ended."""
-    store.announce_gateway(DEAD, lease=60)
+    gateways.announce(DEAD, lease=60)
     for number in range(tunnels):
         served_records.put_account(f"acct_{number}")
         open_at(store, f"acct_{number}", DEAD, f"n{number}.{D}")
-    store.withdraw_gateway(DEAD.id)
+    gateway_records.withdraw_gateway(DEAD.id)
 
 
 def test_a_sweep_is_bounded_in_its_rate_and_in_what_it_does_at_once(edge_table: EdgeTable) -> None:
@@ -179,10 +180,10 @@ def test_a_gateway_that_died_is_swept_at_once(edge_table: EdgeTable) -> None:
     leave(store, 3)
 
     async def run() -> None:
-        sweeps = GatewaySweeps(store)
+        sweeps = GatewaySweeps()
         task = asyncio.create_task(sweeps.task.run())
         await asyncio.sleep(0.05)
-        sweeps.apply(store.list_gateways())
+        sweeps.apply(gateways.list_gateways())
         async with asyncio.timeout(10):  # half of the time between two sweeps
             while store.up:
                 await asyncio.sleep(0.01)

@@ -15,7 +15,6 @@ from chalicelib import clock
 from chalicelib.model.edges.served import ServedEdge
 from chalicelib.model.tunnels import tunnels
 from chalicelib.model.tunnels.gateways import GATEWAYS
-from chalicelib.model.tunnels.tunnels import Traffic
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records.change_log import ItemKey
@@ -142,7 +141,7 @@ def test_a_tunnel_at_a_port_follows_its_gateway(world: World) -> None:
         world.set_lease(seconds)
         world.apply(ItemKey(GATEWAYS, GATEWAY.id))
         assert world.envoy.names == names
-    world.store.close(tunnel, Traffic())
+    tunnels.close_tunnel(tunnel.account, tunnel.id)
     world.follow()
     assert (world.envoy.names, world.special.tunnel_at("20001")) == (set(), None)
 

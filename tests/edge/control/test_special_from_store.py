@@ -12,15 +12,16 @@ from chalicelib import __main__ as operator
 from chalicelib.model.names import special_names
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.serving.account_view import Service
+from chalicelib.model.tunnels import gateways, tunnels
 from chalicelib.model.tunnels.gateways import Gateway
-from chalicelib.model.tunnels.tunnels import Proto, ServedTunnel, Traffic
+from chalicelib.model.tunnels.tunnels import Proto, ServedTunnel
 from chalicelib.storage.client import dynamodb
 from edge.control.names.name_resolver import NameResolver
 from edge.control.special import SpecialNames
 from edge.control.special_account import Shared
 from edge.process.settings import Settings
 from edge.serving.special_serving import SpecialServing
-from edge.store import threads
+from edge.store import control_records, threads
 from edge.store.changes import Follower
 from edge.store.records import Grant, Opening
 from edge.store.table import Store
@@ -41,14 +42,13 @@ class Host:
 
     def __init__(self) -> None:
         self.store, self.envoy = Store("local", DOMAIN), Envoy()
-        self.store.announce_gateway(GATEWAY, lease=60)
+        gateways.announce(GATEWAY, lease=60)
         self.resolver = NameResolver(DOMAIN)
         self._runner, self._follower = asyncio.Runner(), Follower(self.store.list_changes, time.time())
         serving = SpecialServing(SETTINGS, "PEM")
         service = Service(DOMAIN, SETTINGS.tcp_ports, frozenset({f"*.{DOMAIN}"}))
         self.special = SpecialNames(
-            self.store,
-            Shared(self.resolver, serving, self.envoy, self.store.list_hosts, threads.call, lambda: service),
+            Shared(self.resolver, serving, self.envoy, control_records.list_hosts, threads.call, lambda: service),
         )
 
     def start(self) -> list[str]:
@@ -175,7 +175,7 @@ def test_ports_follow_tunnels_edges_and_gateways(host: Host, admin: Client) -> N
     set_lease(GATEWAY.id, 60)
     host.follow()
     assert host.envoy.names == {"port/20001"}
-    host.store.close(tunnel, Traffic())
+    tunnels.close_tunnel(tunnel.account, tunnel.id)
     host.follow()
     assert (host.envoy.names, host.special.tunnel_at("20001")) == (set(), None)
 
@@ -195,7 +195,7 @@ def test_a_stream_edge_follows_the_tunnels_of_its_group(host: Host, admin: Clien
     member = host.store.open(opening, most=10)
     host.follow()
     assert clusters() == {member.id}
-    host.store.close(member, Traffic())
+    tunnels.close_tunnel(member.account, member.id)
     host.follow()
     assert clusters() == set()
 
@@ -209,7 +209,7 @@ def test_normal_names_below_a_special_wildcard_need_no_client_certificate(host: 
     tunnel = host.open(admin.account, f"site.team.{DOMAIN}", "https")
     host.follow()
     assert host.envoy.names == {*expected, f"site.team.{DOMAIN}"}
-    host.store.close(tunnel, Traffic())
+    tunnels.close_tunnel(tunnel.account, tunnel.id)
     admin.delete(f"/edges/https/{normal}")
     host.follow()
     assert host.envoy.names == {f"*.team.{DOMAIN}"}

@@ -22,7 +22,7 @@ Test: TypeAlias = Callable[[EdgeTable, Statuses], Awaitable[None]]
 
 @asynccontextmanager
 async def writing(store: EdgeTable, has_envoy: Callable[[], bool]) -> AsyncIterator[Statuses]:
-    statuses = Statuses(store, HOST, has_envoy, lambda: ["*.tunnels.localhost"], EARLIER_REPORTS.extend)
+    statuses = Statuses(HOST, has_envoy, lambda: ["*.tunnels.localhost"], EARLIER_REPORTS.extend)
     serving = asyncio.create_task(statuses.serve())
     try:
         yield statuses

@@ -70,7 +70,7 @@ class World:
     def host(self, id: str, settings: Settings) -> EdgeHost:
         reader, answers = NameResolver(DOMAIN), (lambda _: dict(self.errors), lambda _: True)
         state = lambda _: self.is_changing, lambda *key: self.loaded.get(key)
-        return EdgeHost(settings, id, self.store, reader, lambda: SERVICE, *state, *answers)
+        return EdgeHost(settings, id, reader, lambda: SERVICE, *state, *answers)
 
     def trial(self) -> Report | None:
         return self.store.trial(A, EDGE.id)

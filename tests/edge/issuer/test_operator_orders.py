@@ -12,7 +12,6 @@ from edge.control.operator_pair import OperatorPair
 from edge.issuer.attempts import AttemptFailed
 from edge.issuer.rules import outcomes
 from edge.process.settings import Settings
-from edge.store.table import Store
 from tests.edge.issuer.fake_ca import Killed, World
 from tests.edge.issuer.operator_world import DOMAIN, NAMES, Zone, orders
 from tests.transports import Client
@@ -30,7 +29,7 @@ def test_the_certificate_is_obtained_once_and_renewed_by_name(tmp_path: Path) ->
     orders(world, zone).run()
     orders(world, zone).run()
     assert (len(world.orders), zone.records) == (1, {})
-    pair = OperatorPair(Settings(directory=tmp_path, tunnel_domain=DOMAIN), Store("local", DOMAIN))
+    pair = OperatorPair(Settings(directory=tmp_path, tunnel_domain=DOMAIN))
     assert "Local tunnels" in x509.load_pem_x509_certificate(pair.pair().chain.encode()).issuer.rfc4514_string()
     pair.refresh()
     certificate = x509.load_pem_x509_certificate(pair.pair().chain.encode())
@@ -85,6 +84,6 @@ def test_another_certificate_in_the_settings_is_not_replaced(tmp_path: Path) -> 
     for file in files:
         file.write_text(file.name)
     settings = Settings(directory=tmp_path, tunnel_domain=DOMAIN, certificate=str(files[0]), private_key=str(files[1]))
-    pair = OperatorPair(settings, Store("local", DOMAIN))
+    pair = OperatorPair(settings)
     pair.refresh()
     assert pair.pair().chain == "certificate"

@@ -8,6 +8,7 @@ import pytest
 
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.ssh.lease import GatewayLease, LeaseLost
+from edge.store import gateway_records
 from edge.store.records import Unavailable
 from tests.edge.edge_table import EdgeTable
 from tests.gateway_leases import set_lease
@@ -24,7 +25,7 @@ class World:
 
 async def begin_world(store: EdgeTable, seconds: int = 60) -> World:
     losses = list[str]()
-    lease = GatewayLease(store, seconds, lambda: losses.append("lost"))
+    lease = GatewayLease(seconds, lambda: losses.append("lost"))
     await lease.begin(OWN_GATEWAY)
     return World(store, lease, losses)
 
@@ -56,13 +57,13 @@ def test_a_renewal_requires_a_read_of_the_log_since_the_last_one(edge_table: Edg
 
 
 def test_a_lease_is_renewed_three_times_within_its_time(edge_table: EdgeTable) -> None:
-    assert GatewayLease(edge_table, 60, lambda: None).task().interval == 20
+    assert GatewayLease(60, lambda: None).task().interval == 20
 
 
 def test_a_rejected_renewal_loses_the_lease_once(edge_table: EdgeTable) -> None:
     async def run() -> None:
         world = await begin_world(edge_table)
-        world.store.withdraw_gateway(OWN_GATEWAY.id)
+        gateway_records.withdraw_gateway(OWN_GATEWAY.id)
         world.lease.on_log_read(time.monotonic())
         await renew_now(world)
         world.lease.check()
@@ -92,7 +93,7 @@ def test_a_lease_that_cannot_be_renewed_is_lost_at_its_end(edge_table: EdgeTable
 def test_a_renewal_that_returns_after_the_end_does_not_bring_the_lease_back(edge_table: EdgeTable) -> None:
     async def run() -> None:
         losses = list[str]()
-        lease = GatewayLease(edge_table, 1, lambda: losses.append("lost"))
+        lease = GatewayLease(1, lambda: losses.append("lost"))
         await lease.begin(OWN_GATEWAY)
         set_lease(OWN_GATEWAY.id, 60)  # by the clock of the table it is not over
         edge_table.before = lambda *_: time.sleep(1.3)
@@ -108,7 +109,7 @@ def test_a_renewal_that_returns_after_the_end_does_not_bring_the_lease_back(edge
 
 def test_a_lease_is_counted_from_the_begin_of_its_renewal(edge_table: EdgeTable) -> None:
     async def run() -> None:
-        lease = GatewayLease(edge_table, 60, lambda: None)
+        lease = GatewayLease(60, lambda: None)
         await lease.begin(OWN_GATEWAY)
         edge_table.before = lambda *_: time.sleep(0.2)
         lease._renewed_at -= 30

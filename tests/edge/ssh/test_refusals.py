@@ -4,6 +4,7 @@ import asyncio
 import time
 
 from chalicelib.model.tunnels import ends
+from chalicelib.model.tunnels.tunnels import record_refusal
 from edge.process import tasks
 from edge.process.settings import Limits
 from edge.ssh.lease import GatewayLease
@@ -45,8 +46,8 @@ def test_a_refusal_is_reported_that_the_store_does_not_return_at_once(edge_table
         name = "tunnels.localhost:20000"
         opening = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9").with_name(name, f"tcp://{name}", "tcp")
         tunnel = await tunnels.open(opening, ("", 20000), client)
-        store.record_refusal(tunnel.record, "cannot bind")
-        checks = RightsChecks(tunnels, store, Limits(), GatewayLease(store, 60, lambda: None))
+        record_refusal(tunnel.record, "cannot bind")
+        checks = RightsChecks(tunnels, store, Limits(), GatewayLease(60, lambda: None))
         work = (task.run() for task in checks.tasks("gw-1", follower))
         following = asyncio.create_task(tasks.run_all(*work))
         try:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from chalicelib import ids
-from chalicelib.model.tunnels import tunnels
+from chalicelib.model.tunnels import gateways, tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.process.settings import Limits
 from edge.ssh.lease import GatewayLease
@@ -39,9 +39,9 @@ class World:
 
     def __post_init__(self) -> None:
         self.store.before = self.note
-        self.store.announce_gateway(Gateway(GATEWAY_ID, "192.0.2.1", 1), lease=60)
+        gateways.announce(Gateway(GATEWAY_ID, "192.0.2.1", 1), lease=60)
         self.tunnels = Tunnels(self.store, self.limits)
-        lease = GatewayLease(self.store, self.limits.lease, lambda: None)
+        lease = GatewayLease(self.limits.lease, lambda: None)
         lease.on_log_read = self._on_log_read  # type: ignore[method-assign]
         self.checks = RightsChecks(self.tunnels, self.store, self.limits, lease)
         self.follower = Follower(self.store.list_changes, time.time())
@@ -81,7 +81,7 @@ def test_the_own_list_is_read_with_every_third_renewal(edge_table: EdgeTable) ->
     limits = Limits(lease=60)
     world = World(limits, edge_table)
     intervals = {task.name: task.interval for task in world.checks.tasks(GATEWAY_ID, world.follower)}
-    assert intervals["own_list"] == 3 * GatewayLease(world.store, limits.lease, lambda: None).task().interval == 60
+    assert intervals["own_list"] == 3 * GatewayLease(limits.lease, lambda: None).task().interval == 60
     assert intervals["changes"] < 1
 
 

@@ -19,11 +19,11 @@ from chalicelib.model.audit import trail
 from chalicelib.model.base import kinds
 from chalicelib.model.changes import Change
 from chalicelib.model.edges.edges import HttpsEdge
-from chalicelib.model.names import base_names, special_names
+from chalicelib.model.names import base_names, proof_checks, special_names
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.tls import challenge_records
 from chalicelib.model.tls.challenge_records import PendingChallenge
-from chalicelib.model.tunnels import bindings, name_bans, online_tunnels
+from chalicelib.model.tunnels import bindings, gateways, name_bans, online_tunnels, tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel, Traffic
 from chalicelib.storage.client import aws, dynamodb
@@ -31,7 +31,7 @@ from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records import items, table
 from chalicelib.storage.records.items import Item
 from edge.process.settings import SettingError, Settings
-from edge.store import threads
+from edge.store import control_records, gateway_records, grants, link_authority, threads
 from edge.store.records import (
     Grant,
     NameBanned,
@@ -61,18 +61,22 @@ USAGE = Traffic(bytes_in=10, bytes_out=2_000, requests=3)
 @pytest.fixture
 def records() -> Store:
     made = Store("local", "tunnels.localhost")
-    made.announce_gateway(GATEWAY, lease=60)
+    gateways.announce(GATEWAY, lease=60)
     return made
 
 
 def served(store: Store) -> list[tuple[str, str]]:
     """Return the names that a store lists as carried, with the ids of their tunnels."""
-    return sorted((it.name, it.id) for it in store.list_tunnels("gw-1"))
+    return sorted((it.name, it.id) for it in online_tunnels.read_tunnels_of_gateway("gw-1"))
+
+
+def close(tunnel: ServedTunnel) -> None:
+    tunnels.close_tunnel(tunnel.account, tunnel.id, usage=USAGE)
 
 
 def lost(store: Store, tunnels: Sequence[ServedTunnel]) -> frozenset[str]:
     """Return the ids of tunnels without a record or the right to their name."""
-    return store.find_missing(tunnels) | bindings.find_disallowed(tunnels, "tunnels.localhost")
+    return online_tunnels.find_missing(tunnels) | bindings.find_disallowed(tunnels, "tunnels.localhost")
 
 
 def changed_ids(store: Store, since: float) -> set[str]:
@@ -96,14 +100,14 @@ def test_a_key_signs_in_while_its_credential_may(records: Store, admin: Client, 
     bot = admin.create("/bot_users", {"name": "bot"})
     key, id = credential(admin, tmp_path, acl=["bind:*.tunnels.localhost"], owner_id=bot["id"])
     grant = Grant(admin.account, id, ("bind:*.tunnels.localhost",))
-    assert records.find_grant_by_key(key.fingerprint) == records.refresh_grant(grant) == grant
+    assert grants.find_by_key(key.fingerprint) == grants.refresh(grant) == grant
     admin.patch(f"/ssh_credentials/{id}", {"acl": ["bind:a.example.com"]})
-    assert records.refresh_grant(grant) == Grant(admin.account, id, ("bind:a.example.com",))
+    assert grants.refresh(grant) == Grant(admin.account, id, ("bind:a.example.com",))
     admin.patch(f"/bot_users/{bot['id']}", {"active": False})
-    assert (records.find_grant_by_key(key.fingerprint), records.refresh_grant(grant)) == (None, None)
+    assert (grants.find_by_key(key.fingerprint), grants.refresh(grant)) == (None, None)
     admin.patch(f"/bot_users/{bot['id']}", {"active": True})
     admin.delete(f"/ssh_credentials/{id}")
-    assert (records.find_grant_by_key(key.fingerprint), records.refresh_grant(grant)) == (None, None)
+    assert (grants.find_by_key(key.fingerprint), grants.refresh(grant)) == (None, None)
 
 
 def test_a_certificate_signs_in_until_it_is_deleted(records: Store, admin: Client, tmp_path: Path) -> None:
@@ -112,12 +116,12 @@ def test_a_certificate_signs_in_until_it_is_deleted(records: Store, admin: Clien
     body = {"ssh_certificate_authority_id": authority["id"], "public_key": key}
     id = admin.create("/ssh_user_certificates", body)["id"]
     grant = Grant(admin.account, id, ())
-    assert records.find_grant_by_certificate(fingerprint(authority), id) == records.refresh_grant(grant) == grant
-    assert records.find_grant_by_certificate(fingerprint(other), id) is None
-    assert records.find_grant_by_certificate(fingerprint(authority), "anything") is None
-    assert records.find_grant_by_certificate("SHA256:unknown", id) is None
+    assert grants.find_by_certificate(fingerprint(authority), id) == grants.refresh(grant) == grant
+    assert grants.find_by_certificate(fingerprint(other), id) is None
+    assert grants.find_by_certificate(fingerprint(authority), "anything") is None
+    assert grants.find_by_certificate("SHA256:unknown", id) is None
     admin.delete(f"/ssh_user_certificates/{id}")
-    assert (records.find_grant_by_certificate(fingerprint(authority), id), records.refresh_grant(grant)) == (None, None)
+    assert (grants.find_by_certificate(fingerprint(authority), id), grants.refresh(grant)) == (None, None)
 
 
 def test_the_bind_rules_of_a_certificate_are_its_acl(records: Store, admin: Client) -> None:
@@ -127,7 +131,7 @@ def test_the_bind_rules_of_a_certificate_are_its_acl(records: Store, admin: Clie
     extensions = {"permit-port-forwarding": "", "bind@tunnel-edge": ",".join(rules)}
     id = admin.create("/ssh_user_certificates", {**body, "extensions": extensions})["id"]
     grant = Grant(admin.account, id, rules)
-    assert records.find_grant_by_certificate(fingerprint(authority), id) == records.refresh_grant(grant) == grant
+    assert grants.find_by_certificate(fingerprint(authority), id) == grants.refresh(grant) == grant
 
 
 @pytest.mark.parametrize(
@@ -138,10 +142,10 @@ def test_a_certificate_with_malformed_bind_rules_does_not_sign_in(records: Store
     body = {"ssh_certificate_authority_id": authority["id"], "public_key": samples.public_key()}
     id = admin.create("/ssh_user_certificates", {**body, "extensions": {"bind@tunnel-edge": "*"}})["id"]
     grant, item_key = Grant(admin.account, id, ("*",)), (f"{admin.account}#/ssh_user_certificates", id)
-    assert records.find_grant_by_certificate(fingerprint(authority), id) == grant
+    assert grants.find_by_certificate(fingerprint(authority), id) == grant
     damaged = {"body.extensions": {"bind@tunnel-edge": value}}
     dynamodb.do(Write.update(*item_key, Condition("attribute_exists(#id)"), sets=damaged))
-    assert (records.find_grant_by_certificate(fingerprint(authority), id), records.refresh_grant(grant)) == (None, None)
+    assert (grants.find_by_certificate(fingerprint(authority), id), grants.refresh(grant)) == (None, None)
 
 
 @pytest.mark.parametrize("revoked", ["ssh_user_certificate_id", "serial", "public_key"])
@@ -158,13 +162,13 @@ def test_a_revoked_certificate_signs_in_no_more(records: Store, admin: Client, t
     assert serial
     values = {"ssh_user_certificate_id": made["id"], "serial": serial[1], "public_key": key}
     grant = Grant(admin.account, made["id"], ())
-    assert records.find_grant_by_certificate(fingerprint(authority), made["id"]) == grant
+    assert grants.find_by_certificate(fingerprint(authority), made["id"]) == grant
 
     revocations = f"/ssh_certificate_authorities/{authority['id']}/revocations"
     admin.create(revocations, {revoked: values[revoked]})
 
-    assert records.find_grant_by_certificate(fingerprint(authority), made["id"]) is None
-    assert records.refresh_grant(grant) is None
+    assert grants.find_by_certificate(fingerprint(authority), made["id"]) is None
+    assert grants.refresh(grant) is None
 
 
 @pytest.mark.parametrize("how", ["tunnels end", "names ban"])
@@ -221,11 +225,11 @@ def test_a_tunnel_is_carried_from_its_opening_to_its_end(
     assert leased == ServedTunnel(admin.account, leased.id, "gw-1", name, proto=proto, proxy_protocol=True)
     assert served(records) == [(name, leased.id)]
     assert leased.id in changed_ids(records, began)
-    assert records.find_missing([leased]) == frozenset()
+    assert online_tunnels.find_missing([leased]) == frozenset()
     before = time.time()
-    records.close(leased, USAGE)
+    close(leased)
     assert (served(records), leased.id in changed_ids(records, before - 0.001)) == ([], True)
-    assert records.find_missing([leased]) == {leased.id}
+    assert online_tunnels.find_missing([leased]) == {leased.id}
 
 
 def test_the_events_of_a_tunnel_tell_who_opened_it_from_where_and_what_went_through(
@@ -234,7 +238,7 @@ def test_the_events_of_a_tunnel_tell_who_opened_it_from_where_and_what_went_thro
     named = opening(Grant(admin.account, "sshcr_1", ()), address="192.0.2.9", client="SSH-2.0-x\x1b[2J" + "é" * 200)
     labelled = Opening(named.grant, "gw-1", "ts_1", "192.0.2.9", labels=(("app", "web"),), address="192.0.2.9")
     for asked in (named, labelled):
-        records.close(records.open(asked, most=100), USAGE)
+        close(records.open(asked, most=100))
     ended, opened, by_name_ended, by_name = (
         event["details"] for event in admin.get("/audit_events?action=tunnel.*").json["audit_events"]
     )
@@ -251,25 +255,25 @@ def test_the_events_of_a_tunnel_tell_who_opened_it_from_where_and_what_went_thro
 def test_a_tunnel_that_its_gateway_did_not_end_tells_its_seconds_alone(records: Store, admin: Client) -> None:
     tunnel = records.open(opening(Grant(admin.account, "sshcr_1", ())), most=100)
     set_lease("gw-1", -10)
-    assert records.fence_gateway("gw-1")
-    (gateway,) = records.list_gateways()
-    assert records.end_tunnel(tunnel, gateway)
+    assert gateways.fence("gw-1")
+    (gateway,) = gateways.list_gateways()
+    assert online_tunnels.end_of_gateway(tunnel, gateway)
     ended, opened = (event["details"] for event in admin.get("/audit_events?action=tunnel.*").json["audit_events"])
     assert ended == {**opened, "seconds": "0"}
 
 
 def test_a_gateway_is_up_from_its_first_word_to_its_last(records: Store) -> None:
     other, began = Gateway("gw-2", "192.0.2.2", 4433), time.time() - 0.001
-    assert records.announce_gateway(other, lease=60)
-    assert not records.announce_gateway(other, lease=60)
-    assert sorted((it.id, it.is_live) for it in records.list_gateways()) == [("gw-1", True), ("gw-2", True)]
+    assert gateways.announce(other, lease=60)
+    assert not gateways.announce(other, lease=60)
+    assert sorted((it.id, it.is_live) for it in gateways.list_gateways()) == [("gw-1", True), ("gw-2", True)]
     assert other.id in changed_ids(records, began)
-    assert records.change_gateway(replace(other, port=5000, draining=True))
-    assert sorted((it.port, it.draining) for it in records.list_gateways()) == [(4433, False), (5000, True)]
-    records.withdraw_gateway("gw-1")
-    assert [it.id for it in records.list_gateways()] == ["gw-2"]
+    assert gateways.change(replace(other, port=5000, draining=True))
+    assert sorted((it.port, it.draining) for it in gateways.list_gateways()) == [(4433, False), (5000, True)]
+    gateway_records.withdraw_gateway("gw-1")
+    assert [it.id for it in gateways.list_gateways()] == ["gw-2"]
     assert changed_ids(records, began) == {GATEWAY.id, other.id}
-    assert [records.renew_gateway(id, lease=60) for id in ("gw-1", "gw-2")] == [False, True]
+    assert [gateways.renew(id, lease=60) for id in ("gw-1", "gw-2")] == [False, True]
     assert records.list_changes(time.time() + 1) == []
 
 
@@ -279,14 +283,14 @@ def test_a_gateway_that_has_ended_leaves_its_names_and_each_tunnel_is_ended_once
     left, taken = (
         records.open(opening(Grant(admin.account, "sshcr_1", ()), name), most=100) for name in (f"left.{NAME}", NAME)
     )
-    records.withdraw_gateway("gw-1")
-    (gateway,) = records.list_gateways()
+    gateway_records.withdraw_gateway("gw-1")
+    (gateway,) = gateways.list_gateways()
     assert gateway.ended
-    assert records.announce_gateway(Gateway("gw-2", "192.0.2.2", 4433), lease=60)
+    assert gateways.announce(Gateway("gw-2", "192.0.2.2", 4433), lease=60)
     again = records.open(replace(opening(Grant(stranger.account, "sshcr_2", ())), gateway="gw-2"), most=100)
-    assert [it.id for it in records.list_tunnels("gw-2")] == [again.id]
-    assert [records.end_tunnel(it, gateway) for it in (left, left, taken)] == [True, False, False]
-    assert records.list_tunnels("gw-1") == []
+    assert [it.id for it in online_tunnels.read_tunnels_of_gateway("gw-2")] == [again.id]
+    assert [online_tunnels.end_of_gateway(it, gateway) for it in (left, left, taken)] == [True, False, False]
+    assert online_tunnels.read_tunnels_of_gateway("gw-1") == []
 
 
 def test_names_are_refused_for_what_they_are(records: Store, admin: Client, stranger: Client) -> None:
@@ -297,7 +301,7 @@ def test_names_are_refused_for_what_they_are(records: Store, admin: Client, stra
     with pytest.raises(NameTaken):
         records.open(opening(replace(mine, credential="sshcr_3")), most=100)
     again = records.open(opening(mine), most=100)
-    assert records.find_missing([first, again]) == {first.id}
+    assert online_tunnels.find_missing([first, again]) == {first.id}
     with pytest.raises(TooManyTunnels):
         records.open(opening(mine, "b.tunnels.localhost"), most=0)
 
@@ -321,7 +325,7 @@ def test_a_name_of_another_account_is_refused_and_an_edge_wins_over_a_tunnel(
     with pytest.raises(NameTaken):
         records.open(opening(other), most=100)
     assert not records.is_reserved(admin.account, NAME)
-    records.close(records.open(opening(mine), most=100), USAGE)
+    close(records.open(opening(mine), most=100))
     admin.patch(f"/edges/https/{edge['id']}", {"hostports": [f"{NAME}:443"]})
     with pytest.raises(NameOfEdge):
         records.open(opening(mine), most=100)
@@ -407,22 +411,22 @@ def test_a_port_is_had_by_one_credential_which_takes_it_over(records: Store, adm
         with pytest.raises(NameTaken):
             records.open(asked, most=100)
     second = records.open(opening_of_port(admin), most=100)
-    assert records.find_missing([first, second]) == {first.id}
-    records.close(second, USAGE)
+    assert online_tunnels.find_missing([first, second]) == {first.id}
+    close(second)
     records.open(opening_of_port(stranger), most=100)
 
 
 def test_why_a_port_is_not_served_is_noted_for_its_gateway_until_it_has_ended(records: Store, admin: Client) -> None:
     tunnel = records.open(opening_of_port(admin), most=100)
-    assert records.read_refusal(tunnel) == ""
+    assert tunnels.read_refusal(tunnel) == ""
     since = time.time() - 1
     for reason in ("Address already in use", ""):
-        records.record_refusal(tunnel, reason)
-        assert records.read_refusal(tunnel) == reason
+        tunnels.record_refusal(tunnel, reason)
+        assert tunnels.read_refusal(tunnel) == reason
     assert len([it for change in records.list_changes(since) for it in change.item_keys if it.id == tunnel.id]) == 3
-    records.close(tunnel, USAGE)
-    records.record_refusal(tunnel, "Address already in use")
-    assert records.list_tunnels("gw-1") == []
+    close(tunnel)
+    tunnels.record_refusal(tunnel, "Address already in use")
+    assert online_tunnels.read_tunnels_of_gateway("gw-1") == []
 
 
 def test_the_operator_bans_a_port_and_is_told_who_had_it(
@@ -513,7 +517,7 @@ def test_a_look_passes_over_a_reservation_that_cannot_be_understood(records: Sto
     scope = items.scope(admin.account, "/reserved_domains")
     for body in ("of another form", {}, {"description": "without all else"}, {"domain": "a", "proof": {"value": "v"}}):
         dynamodb.do(Write.update(scope, lost, Condition(""), sets={"body": body}))
-        assert [it.id for it in records.due(clock.seconds(), 100)] == [whole]
+        assert [it.id for it in proof_checks.find_due(clock.seconds(), 100)] == [whole]
 
 
 @pytest.mark.usefixtures("tunnel_domain")
@@ -523,14 +527,18 @@ def test_a_port_of_chance_is_one_that_nobody_has_or_has_reserved(
     monkeypatch.setenv("TCP_PORTS", "20001-20003")
     ports = [f"tunnels.localhost:{port}" for port in (20001, 20002, 20003)]
     reserved = admin.create("/reserved_addrs", {})["addr"]
-    free = records.find_free_address(stranger.account, ports)
+    free = base_names.find_free_address(stranger.account, ports)
     assert free
     leased = records.open(replace(opening_of_port(admin), name=free), most=100)
     (last,) = set(ports) - {reserved, free}
-    assert records.find_free_address(admin.account, ports) == records.find_free_address(stranger.account, ports) == last
-    assert records.find_free_address(admin.account, [reserved, free]) is None
-    records.close(leased, USAGE)
-    assert records.find_free_address(stranger.account, [free]) == free
+    assert (
+        base_names.find_free_address(admin.account, ports)
+        == base_names.find_free_address(stranger.account, ports)
+        == last
+    )
+    assert base_names.find_free_address(admin.account, [reserved, free]) is None
+    close(leased)
+    assert base_names.find_free_address(stranger.account, [free]) == free
 
 
 @pytest.mark.usefixtures("tunnel_domain")
@@ -571,7 +579,7 @@ def test_an_account_may_be_limited_to_reserved_names(records: Store, admin: Clie
     with pytest.raises(NameNotReserved):
         records.open(opening(mine), most=100)
     backend = Opening(mine, "gw-1", "ts_1", "192.0.2.9", labels=(("Region", "EU"),))
-    records.close(records.open(backend, most=100), USAGE)
+    close(records.open(backend, most=100))
     operator.main(["accounts", "limits", admin.account, "--no-only-reserved"])
     records.open(opening(mine), most=100)
 
@@ -611,7 +619,7 @@ def test_a_backend_tunnel_is_carried_without_a_name(records: Store, admin: Clien
 
 def test_a_tunnel_is_in_the_region_of_its_gateway(admin: Client) -> None:
     west = Store("west", "tunnels.localhost")
-    west.announce_gateway(GATEWAY, lease=60)
+    gateways.announce(GATEWAY, lease=60)
     id = west.open(opening(Grant(admin.account, "sshcr_1", ())), most=100).id
     assert admin.get(f"/tunnels/{id}").json["region"] == "west"
 
@@ -658,8 +666,8 @@ def test_what_a_right_rests_on_is_told_when_it_changes(records: Store, admin: Cl
 
 def test_every_edge_has_the_same_authority_for_the_link() -> None:
     first, second = (
-        Store("local", "tunnels.localhost").link_authority(),
-        Store("local", "tunnels.localhost").link_authority(),
+        link_authority.read_or_create(),
+        link_authority.read_or_create(),
     )
     assert first.to_pem() == second.to_pem()
     stored = str(aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"])
@@ -669,7 +677,7 @@ def test_every_edge_has_the_same_authority_for_the_link() -> None:
 def test_a_store_that_is_away_is_told_as_such(records: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TABLE_NAME", "no-such-table")
     with pytest.raises(Unavailable):
-        asyncio.run(threads.call(records.list_gateways))
+        asyncio.run(threads.call(gateways.list_gateways))
 
 
 def fingerprint(authority: dict[str, Any]) -> str:
@@ -678,24 +686,24 @@ def fingerprint(authority: dict[str, Any]) -> str:
     return str(done.stdout).split()[1]
 
 
-def test_gateways_read_which_networks_are_blocked(records: Store) -> None:
+def test_control_reads_which_networks_are_blocked(records: Store) -> None:
     operator.main(["networks", "block", "192.0.2.9/24"])
-    assert records.list_blocked_networks() == ["192.0.2.0/24"]
+    assert control_records.read_blocks() == (["192.0.2.0/24"], [])
     operator.main(["networks", "unblock", "192.0.2.0/24"])
-    assert records.list_blocked_networks() == []
+    assert control_records.read_blocks() == ([], [])
 
 
 def test_control_reads_which_names_and_patterns_are_banned(records: Store) -> None:
     for name in (NAME, "*bank*", "tunnels.localhost:20022"):
         operator.main(["names", "ban", name])
-    assert records.list_banned_names() == [NAME, "*bank*"]
+    assert control_records.read_blocks() == ([], [NAME, "*bank*"])
 
 
 def test_control_reads_the_answer_of_a_challenge_that_the_log_reports(records: Store) -> None:
     domain, pending, since = "app.example.com", PendingChallenge("token", "token.print"), time.time() - 1
-    assert records.find_challenge(domain) is None
+    assert challenge_records.find(domain) is None
     challenge_records.put(domain, pending)
-    assert records.find_challenge(domain) == pending
+    assert challenge_records.find(domain) == pending
     item_keys = {item_key for change in records.list_changes(since) for item_key in change.item_keys}
     assert domain in map(challenge_records.find_domain, item_keys)
 
@@ -714,9 +722,9 @@ def test_special_names_of_edges_and_tunnels_are_listed_together(records: Store, 
         SpecialEntry(SpecialOwner(admin.account, tunnels[0].id), (PORT,)),
         SpecialEntry(SpecialOwner(admin.account, tunnels[1].id), (f"{NAME}:443",)),
     }
-    assert {*records.list_special_names()} == entries
-    assert records.read_special_names(it.owner for it in entries) == {it.owner: it for it in entries}
-    assert records.read_special_names([SpecialOwner(admin.account, tunnels[2].id)]) == {}
+    assert {*control_records.list_special_names()} == entries
+    assert special_names.read(it.owner for it in entries) == {it.owner: it for it in entries}
+    assert special_names.read([SpecialOwner(admin.account, tunnels[2].id)]) == {}
     named = {special_names.find_owner(item_key) for change in records.list_changes(0) for item_key in change.item_keys}
     assert {it.owner for it in entries} <= named
 
@@ -727,7 +735,7 @@ def test_malformed_entries_of_special_names_are_logged(
     edge = admin.create("/edges/tls", {"hostports": ["shop.example.com:443"]})["id"]
     dynamodb.do(Write.put({"scope": "edge#/special/3", "id": "x", "body": {}}))
     expected = [SpecialEntry(SpecialOwner(admin.account, edge), ("shop.example.com:443",))]
-    assert records.list_special_names() == expected
+    assert control_records.list_special_names() == expected
     (line,) = map(json.loads, capsys.readouterr().err.splitlines())
     assert (line["event"], line["id"]) == ("listing_unreadable", "x")
 
@@ -740,4 +748,4 @@ def test_the_hosts_of_an_account_with_a_malformed_edge_are_listed(
     ids = [admin.create("/edges/https", {"hostports": [f"{it}.tunnels.localhost:443"]})["id"] for it in names]
     malformed = {"body.hostports": hostports}
     dynamodb.do(Write.update(f"{admin.account}#/edges/https", ids[1], Condition(""), sets=malformed))
-    assert records.list_hosts(admin.account).hosts == {f"{it}.tunnels.localhost" for it in names}
+    assert control_records.list_hosts(admin.account).hosts == {f"{it}.tunnels.localhost" for it in names}

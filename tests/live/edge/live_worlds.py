@@ -17,7 +17,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 
 from chalicelib.model.edges.served import ServedEdge, ServedPart
-from chalicelib.model.tunnels import tunnels
+from chalicelib.model.tunnels import gateways, tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.link import server
@@ -112,7 +112,7 @@ def gateway(edge: Edge) -> Iterator[None]:
     serving = server.serve(edge.store.authority, GATEWAY, "127.0.0.1", 0, _Tunnel)
     listening: asyncio.Server = edge.run(serving)
     port = listening.sockets[0].getsockname()[1]
-    edge.store.announce_gateway(Gateway(GATEWAY, "127.0.0.1", port), lease=_LONG)
+    gateways.announce(Gateway(GATEWAY, "127.0.0.1", port), lease=_LONG)
     try:
         yield
     finally:

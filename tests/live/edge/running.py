@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from chalicelib.model.tls.tls_certificates import ServedCertificate
+from chalicelib.model.tunnels import online_tunnels
 from edge.control.control import Control
 from edge.link.authority import KeyPair
 from edge.process.children import Child, Program
@@ -239,7 +240,7 @@ class Edge:
 
     def open_tunnels(self) -> set[str]:
         """Return the ids of the tunnels that are online through the gateway."""
-        return {tunnel.id for tunnel in self.store.list_tunnels(self.gateway.id)}
+        return {tunnel.id for tunnel in online_tunnels.read_tunnels_of_gateway(self.gateway.id)}
 
     def access_log(self) -> list[dict[str, Any]]:
         """Return the lines of the access log that are written to their end."""

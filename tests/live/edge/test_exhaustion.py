@@ -12,6 +12,7 @@ import asyncssh
 import pytest
 from asyncssh.packet import String, UInt32
 
+from chalicelib.model.tunnels import gateways
 from edge.link import authority
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import Edge, Key, running, until
@@ -150,7 +151,7 @@ async def _as_envoy(edge: Edge) -> tuple[asyncio.StreamReader, asyncio.StreamWri
     context = ssl.create_default_context(cadata=edge.store.authority.pem)
     context.check_hostname = False
     authority.load_into(context, edge.store.authority.issue("edge"))
-    (gateway,), (tunnel,) = edge.store.list_gateways(), edge.store.online
+    (gateway,), (tunnel,) = gateways.list_gateways(), edge.store.online
     return await asyncio.open_connection("127.0.0.1", gateway.port, ssl=context, server_hostname=tunnel.lower())
 
 

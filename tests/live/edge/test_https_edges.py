@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from chalicelib import ids
+from chalicelib.model.edges import edge_status
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.edge_status import BackendStatus
 from chalicelib.model.edges.modules.backend import BackendModule
@@ -195,7 +196,7 @@ def test_a_host_that_is_not_proved_is_told_as_such(edge: Edge) -> None:
     served_edge = ServedEdge(ACCOUNT, ids.new("edghts"), 1, ("shop.elsewhere.example:443",))
     edge.store.keep(served_edge)
     until(lambda: is_said(edge, served_edge, "unproved"))
-    assert edge.store.list_live_hosts()
+    assert edge_status.list_hosts()
 
 
 def test_statuses_of_an_account_that_cannot_be_written_hold_up_nobody(edge: Edge) -> None:

@@ -6,6 +6,7 @@ import socket
 import ssl
 from pathlib import Path
 
+from chalicelib.model.tunnels import gateways
 from edge.link import authority, server
 from tests.live.edge.running import running, until
 
@@ -17,7 +18,7 @@ def test_half_open_connections_are_bounded_and_keep_nobody_out(tmp_path: Path) -
 
     with running(tmp_path, with_envoy=False) as edge, contextlib.ExitStack() as stack:
         edge.ssh(edge.key("acct_A"), "-R", "demo:80:localhost:1").wait_for("is online")
-        (gateway,), (tunnel,) = edge.store.list_gateways(), edge.store.online
+        (gateway,), (tunnel,) = gateways.list_gateways(), edge.store.online
         silent = [stack.enter_context(socket.create_connection(("127.0.0.1", gateway.port))) for _ in range(1200)]
         context = ssl.create_default_context(cadata=edge.store.authority.pem)
         context.check_hostname = False

@@ -14,6 +14,7 @@ from chalicelib.model.sign_in import link_pairs
 from edge.link import authority
 from edge.link.authority import KeyPair
 from edge.process.settings import Settings
+from edge.store import link_authority
 from tests.conftest import free_port
 from tests.edge.sign_in.samples import module
 from tests.live.edge import module_site
@@ -47,7 +48,7 @@ def host(edge: Edge, number: int) -> Iterator[Settings]:
 
 @pytest.fixture
 def site(edge: Edge, admin: Client) -> Iterator[Site]:
-    edge.store.renew_sign_in_pair(edge.store.authority)  # each test begins with an empty table
+    link_authority.renew_sign_in_pair(edge.store.authority)  # each test begins with an empty table
     values = {"one": module(email_domains=["example.com"])}
     with module_site.serving(edge, admin, f"linked-{free_port()}", "oauth", values) as site:
         yield site
@@ -99,7 +100,7 @@ def test_requests_succeed_while_a_host_restarts_and_the_pair_is_replaced(edge: E
         assert stored
         before = read_chain(edge, PORTS[0])
         link_pairs.write(replace(stored.pair, made_at=0), stored.open_key())
-        edge.store.renew_sign_in_pair(edge.store.authority)
+        link_authority.renew_sign_in_pair(edge.store.authority)
         until(lambda: read_chain(edge, PORTS[0]) != before)
         with host(edge, 1):
             count = len(answers)

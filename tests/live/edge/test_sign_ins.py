@@ -11,7 +11,7 @@ import pytest
 
 from chalicelib import ids
 from chalicelib.crypto import public_keys
-from edge.store.table import Store
+from edge.store import grants
 from tests.conftest import least
 from tests.edge import served_records
 from tests.live.edge.running import Edge, Key, Ssh, running, ssh_command, until
@@ -161,7 +161,7 @@ def test_a_certificate_binds_only_what_its_rules_permit(edge: Edge, admin: Clien
     certificate = admin.create("/ssh_user_certificates", request)
     (tmp_path / "restricted-cert.pub").write_text(certificate["certificate"])
     signer = public_keys.fingerprint(authority["public_key"])
-    grant = Store("local", "tunnels.localhost").find_grant_by_certificate(signer, certificate["id"])
+    grant = grants.find_by_certificate(signer, certificate["id"])
     assert grant
     assert grant.acl == tuple(rules.split(","))
     edge.ssh(key, "-R", "demo:80:localhost:1").wait_for("https://demo.tunnels.localhost")

@@ -76,7 +76,7 @@ class World:
             return
         if self.random.random() < 0.7:  # otherwise the reading is late or lost
             process.log_read_at = self.now
-            tunnel_ids = {tunnel.id for tunnel in self.store.list_tunnels(process.id)}
+            tunnel_ids = {tunnel.id for tunnel in online_tunnels.read_tunnels_of_gateway(process.id)}
             process.tunnels = {name: id for name, id in process.tunnels.items() if id in tunnel_ids}
         if process.ends_at - self.now <= _LEASE - _LEASE // 3 and process.log_read_at > process.ends_at - _LEASE:
             with self.at_clock(process.skew):
@@ -114,9 +114,9 @@ class World:
                 if not gateway.ended:
                     gateways.fence(gateway.id)
                 elif self.random.random() < 0.8:
-                    for tunnel in self.store.list_tunnels(gateway.id):
+                    for tunnel in online_tunnels.read_tunnels_of_gateway(gateway.id):
                         online_tunnels.end_of_gateway(tunnel, gateway)
-                    if not self.store.list_tunnels(gateway.id):
+                    if not online_tunnels.read_tunnels_of_gateway(gateway.id):
                         gateways.remove(gateway.id)
 
     def check(self) -> None:

@@ -18,7 +18,7 @@ OLD, NEW = Gateway("gw-1", "192.0.2.1", 7000), Gateway("gw-2", "192.0.2.2", 7000
 def table(admin: Client) -> Store:
     store = Store("local", "tunnels.localhost")
     for gateway in (OLD, NEW):
-        assert store.announce_gateway(gateway, lease=60)
+        assert gateways.announce(gateway, lease=60)
     return store
 
 
@@ -48,14 +48,14 @@ def test_another_credential_takes_a_name_after_the_clock_skew(
     assert list_ends(admin) == [(old, "edge")]
     assert gateways.read_each([OLD.id])[OLD.id].ended
     assert [tunnel["id"] for tunnel in stranger.get("/tunnels").json["tunnels"]] == [new]
-    assert table.list_tunnels(OLD.id) == []
+    assert online_tunnels.read_tunnels_of_gateway(OLD.id) == []
 
 
 def test_the_same_credential_takes_its_name_at_once(table: Store, admin: Client) -> None:
     old = open_at(table, admin, OLD)
     new = open_at(table, admin, NEW)
     assert list_ends(admin) == [(old, "edge")]
-    assert table.list_tunnels(OLD.id) == []
+    assert online_tunnels.read_tunnels_of_gateway(OLD.id) == []
     assert [tunnel.id for tunnel in online_tunnels.list_online(admin.account)] == [new]
 
 

@@ -2,16 +2,15 @@
 
 import pytest
 
+from chalicelib.model.tunnels import usage
 from chalicelib.model.tunnels.tunnels import Traffic
 from chalicelib.operator import tunnels
 from chalicelib.operator.command_line import CommandError
-from edge.store.table import Store
 from tests.transports import Client
 
 
 def test_a_day_is_the_sum_of_its_hours_and_gateways_and_a_sum_written_twice_counts_once(admin: Client) -> None:
-    store = Store("local", "tunnels.localhost")
-    for hour, gateway, usage in [
+    for hour, gateway, traffic in [
         ("2026-11-22T14", "gw-1", Traffic(1, 10, 100)),
         ("2026-11-22T14", "gw-1", Traffic(2, 20, 200)),
         ("2026-11-22T14", "gw-2", Traffic(3, 30, 300)),
@@ -19,7 +18,7 @@ def test_a_day_is_the_sum_of_its_hours_and_gateways_and_a_sum_written_twice_coun
         ("2026-11-23T00", "gw-1", Traffic(5, 50, 500)),
         ("2026-12-01T00", "gw-1", Traffic(6, 60, 600)),
     ]:
-        store.write_usage(admin.account, hour, gateway, usage)
+        usage.write(admin.account, hour, gateway, traffic)
 
     assert tunnels.read_usage(admin.account, "2026-11") == {
         "2026-11-22": Traffic(9, 90, 900),

@@ -25,6 +25,7 @@ from edge.plan.names import NamePlan
 from edge.process.settings import Limits, Settings
 from edge.serving.order import Sender
 from edge.serving.special_serving import SpecialServing
+from edge.store import control_records
 from edge.store.table import Store
 
 D = "tunnels.localhost"
@@ -86,7 +87,8 @@ class Host:
         services = lambda: self.service  # noqa: E731
         run = surroundings.reads.of_change
         self.special = SpecialNames(
-            STORE, Shared(self.resolver, self._serving, publisher, STORE.list_hosts, run, services), patience=0
+            Shared(self.resolver, self._serving, publisher, control_records.list_hosts, run, services),
+            patience=0,
         )
         builder = _Names(settings, "PEM", services, lambda: OPERATOR, self.special.carry_over)
         self.plans: dict[str, NamePlan] = {}
@@ -132,7 +134,7 @@ class Host:
 
     def read_blocks(self) -> None:
         """Read blocked networks and banned names, as control does every two seconds."""
-        found = STORE.list_blocked_networks(), STORE.list_banned_names()
+        found = control_records.read_blocks()
         if found != self._blocked:
             self._blocked = found
             self.discovery.apply(self._serving.block(*found))

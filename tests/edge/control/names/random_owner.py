@@ -9,14 +9,16 @@ from random import Random
 from typing import Any
 
 from chalicelib.model.base import kinds
+from chalicelib.model.tunnels import gateways, tunnels
 from chalicelib.model.tunnels.gateways import Gateway
-from chalicelib.model.tunnels.tunnels import Proto, ServedTunnel, Traffic
+from chalicelib.model.tunnels.tunnels import Proto, ServedTunnel
 from chalicelib.operator import accounts, networks
 from chalicelib.operator import names as operator_names
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records import items, table
 from chalicelib.storage.records.change_log import ItemKey
+from edge.store import gateway_records
 from edge.store.records import Grant, Opening
 from tests import openssl
 from tests.edge.control.names.random_host import PORTS, STORE, D
@@ -207,7 +209,8 @@ class Owner:
 
     def _close(self) -> None:
         if self._tunnels:
-            STORE.close(self._tunnels.pop(self._chance.randrange(len(self._tunnels))), Traffic())
+            tunnel = self._tunnels.pop(self._chance.randrange(len(self._tunnels)))
+            tunnels.close_tunnel(tunnel.account, tunnel.id)
 
     def _switch(self) -> None:
         self._is_on = not self._is_on or self._chance.random() < 0.5
@@ -251,7 +254,7 @@ class Operator:
 
     def __init__(self, chance: Random) -> None:
         self._chance, self._gateways, self._banned, self._blocked = chance, [GATEWAY.id], list[str](), list[str]()
-        STORE.announce_gateway(GATEWAY, lease=3600)
+        gateways.announce(GATEWAY, lease=3600)
 
     @property
     def gateway(self) -> str:
@@ -262,15 +265,15 @@ class Operator:
 
     def _replace_gateway(self) -> None:
         """End the gateway or an earlier one. Their tunnels stay, as after a crash."""
-        STORE.withdraw_gateway(self._gateways.pop(self._chance.randrange(len(self._gateways))))
+        gateway_records.withdraw_gateway(self._gateways.pop(self._chance.randrange(len(self._gateways))))
         self._announce()
 
     def _announce(self) -> None:
         self._gateways.append(f"{GATEWAY.id}-{self._chance.randrange(10**9)}")
-        STORE.announce_gateway(replace(GATEWAY, id=self.gateway), lease=3600)
+        gateways.announce(replace(GATEWAY, id=self.gateway), lease=3600)
 
     def _drain_gateway(self) -> None:
-        STORE.change_gateway(replace(GATEWAY, id=self._chance.choice(self._gateways), draining=True))
+        gateways.change(replace(GATEWAY, id=self._chance.choice(self._gateways), draining=True))
         self._announce()
 
     def _ban(self) -> None:

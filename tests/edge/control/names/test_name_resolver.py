@@ -14,7 +14,7 @@ from chalicelib.model.edges.modules import basic_auth
 from chalicelib.model.edges.served import UNREADABLE
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import Service
-from chalicelib.model.tunnels import gateways, name_bans, tunnels
+from chalicelib.model.tunnels import gateways, name_bans, online_tunnels, tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import Proto
 from chalicelib.storage.client import dynamodb
@@ -43,7 +43,7 @@ NAME, DEEP, OWN = f"demo.{DOMAIN}", f"x.demo.{DOMAIN}", "shop.example.com"
 @pytest.fixture
 def table() -> Store:
     store = Store("local", DOMAIN)
-    store.announce_gateway(GATEWAY, lease=60)
+    gateways.announce(GATEWAY, lease=60)
     return store
 
 
@@ -199,7 +199,7 @@ def test_a_tunnel_follows_the_ip_policies_that_its_client_named(
             table.open(replace(opening, ip_policies=(policy, missing)), most=100)
     tunnel = table.open(replace(opening, ip_policies=(policy,)), most=100)
     assert tunnel.ip_policies == (policy,)
-    assert table.list_tunnels("gw-1") == [tunnel]
+    assert online_tunnels.read_tunnels_of_gateway("gw-1") == [tunnel]
     follower = Follower(table.list_changes, time.time())
 
     def read(before: AccountRecords | None) -> AccountRecords:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from chalicelib.model.tunnels import gateways
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.process.settings import Limits
@@ -70,7 +71,7 @@ def test_a_tunnel_that_was_being_opened_when_the_lease_was_lost_is_closed(edge_t
 
     async def ask() -> None:
         served_records.put_account("acct_a")
-        edge_table.announce_gateway(Gateway("gw-1", "192.0.2.1", 7000), lease=60)
+        gateways.announce(Gateway("gw-1", "192.0.2.1", 7000), lease=60)
         edge_table.before = delay
         tunnels = Tunnels(edge_table, Limits())
         opening = asyncio.create_task(tunnels.open(OPENING, ("demo", 80), Client()))

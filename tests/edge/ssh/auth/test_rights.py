@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from chalicelib.model.tunnels import gateways
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.records.change_log import ItemKey
@@ -62,7 +63,7 @@ def test_the_sweep_ends_what_is_not_permitted_any_more(
 ) -> None:
     async def ask() -> list[str]:
         store, client = edge_table, Client()
-        store.announce_gateway(Gateway("gw-1", "192.0.2.1", 7000), lease=60)
+        gateways.announce(Gateway("gw-1", "192.0.2.1", 7000), lease=60)
         store.permit("key", GRANT)
         tunnels = Tunnels(store, Limits())
         opening = Opening(
@@ -70,7 +71,7 @@ def test_the_sweep_ends_what_is_not_permitted_any_more(
         )
         await tunnels.open(opening, ("demo", 80), client)
         change(store)
-        checks = RightsChecks(tunnels, store, Limits(rights_sweep=0), GatewayLease(store, 60, lambda: None))
+        checks = RightsChecks(tunnels, store, Limits(rights_sweep=0), GatewayLease(60, lambda: None))
         await checks.sweep()
         assert len(tunnels) == len(store.online) == (not is_ended)
         return client.ended_for

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from chalicelib.model.tunnels import gateways
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.link import client
 from edge.link.held_connections import Side
@@ -75,7 +76,7 @@ def test_a_drain_without_a_successor_ends_what_it_has_served_and_held(
     async def run() -> None:
         store = edge_table
         served_records.put_account("acct_A")
-        store.announce_gateway(Gateway("gw-1", "127.0.0.1", 1), lease=60)
+        gateways.announce(Gateway("gw-1", "127.0.0.1", 1), lease=60)
         links, context = LinkStages(settings, store.authority, "gw-1"), client.build_context(store.authority)
         gateway = Drained(replace(settings, limits=limits), store, Tunnels(store, limits), links, Client())
         tunnel = await gateway.tunnels.open(OPENING, ("demo", 80), gateway.client)

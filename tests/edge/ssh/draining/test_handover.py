@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from chalicelib.model.tunnels import gateways
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.link import client, server
 from edge.link.held_connections import Side
@@ -79,7 +80,7 @@ def run(
     """Hold the connections of a tunnel, and run a test."""
 
     async def serve() -> None:
-        store.announce_gateway(Gateway("gw-1", "127.0.0.1", 1), lease=60)
+        gateways.announce(Gateway("gw-1", "127.0.0.1", 1), lease=60)
         tunnel = online(store, opening())
         links, handover = LinkStages(settings, store.authority, "gw-1"), Handover(store, store.authority, limit)
         handover.add([tunnel])
@@ -113,7 +114,7 @@ def test_a_held_connection_reaches_the_successor_with_its_visitor_and_all_bytes(
         listening = await server.serve(world.store.authority, "gw-2", "127.0.0.1", 0, lambda _: Echo())
         async with listening:
             at = listening.sockets[0].getsockname()[1]
-            world.store.announce_gateway(Gateway("gw-2", "127.0.0.1", at), lease=60)
+            gateways.announce(Gateway("gw-2", "127.0.0.1", at), lease=60)
             world.store.open(opening("gw-2"), most=10)
             await until(lambda: wire.is_closed)
             assert wire.written == f"{VISITOR.source} True 300000".encode()
@@ -147,7 +148,7 @@ def test_a_successor_that_cannot_be_reached_is_tried_until_the_time_is_over(
         listening = await server.serve(world.store.authority, "gw-3", "127.0.0.1", 0, lambda _: Echo())
         async with listening:  # another gateway than the record says
             at = listening.sockets[0].getsockname()[1]
-            world.store.announce_gateway(Gateway("gw-2", "127.0.0.1", at), lease=60)
+            gateways.announce(Gateway("gw-2", "127.0.0.1", at), lease=60)
             world.store.open(opening("gw-2"), most=10)
             await until(lambda: world.handover.find_unsucceeded() == [])
             await asyncio.sleep(0.2)
@@ -183,7 +184,7 @@ def test_the_successor_of_a_labelled_tunnel_has_its_credential_and_labels(
     edge_table: EdgeTable, changes: dict[str, Any], credential: str, is_successor: bool
 ) -> None:
     store = edge_table
-    store.announce_gateway(Gateway("gw-1", "127.0.0.1", 1), lease=60)
+    gateways.announce(Gateway("gw-1", "127.0.0.1", 1), lease=60)
     labelled = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9").with_labels((("app", "web"),))
     held_tunnel = HeldTunnel(online(store, labelled), cast(Handover, None), 1)
     other = replace(store.open(replace(labelled, gateway="gw-2"), most=10), **changes)
@@ -199,7 +200,7 @@ def test_a_successor_has_no_ip_policies_that_visitors_have_not_passed(
     edge_table: EdgeTable, own_policies: tuple[str, ...], other_policies: tuple[str, ...], is_successor: bool
 ) -> None:
     store = edge_table
-    store.announce_gateway(Gateway("gw-1", "127.0.0.1", 1), lease=60)
+    gateways.announce(Gateway("gw-1", "127.0.0.1", 1), lease=60)
     opening = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9").with_name(NAME, f"https://{NAME}")
     held_tunnel = HeldTunnel(online(store, opening), cast(Handover, None), 1)
     held_tunnel.tunnel.record = replace(held_tunnel.tunnel.record, ip_policies=own_policies)
@@ -212,7 +213,7 @@ def test_a_successor_has_no_ip_policies_that_visitors_have_not_passed(
 
 def test_a_tunnel_from_before_the_drain_is_no_successor_of_a_labelled_one(edge_table: EdgeTable) -> None:
     store = edge_table
-    store.announce_gateway(Gateway("gw-1", "127.0.0.1", 1), lease=60)
+    gateways.announce(Gateway("gw-1", "127.0.0.1", 1), lease=60)
     labelled = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9").with_labels((("app", "web"),))
     held_tunnel = HeldTunnel(online(store, labelled), cast(Handover, None), 1)
     other = store.open(replace(labelled, gateway="gw-2"), most=10)

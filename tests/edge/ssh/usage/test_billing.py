@@ -23,7 +23,7 @@ def test_usage_that_the_disk_does_not_take_is_written_to_the_store(
         ledger.add("acct_A", "2026-11-22T14", Traffic(1, 0, 0))
 
     async def run() -> None:
-        billing = Billing(edge_table, "gw-1", tmp_path / "absent" / "usage.json", collect)
+        billing = Billing("gw-1", tmp_path / "absent" / "usage.json", collect)
         writing = asyncio.create_task(billing.serve())
         await asyncio.sleep(0.2)
         assert not writing.done()
@@ -47,7 +47,7 @@ def test_usage_is_looked_at_less_often_where_that_takes_long(edge_table: EdgeTab
         time.sleep(0.02)
 
     async def run() -> None:
-        billing = Billing(edge_table, "gw-1", tmp_path / "usage.json", collect)
+        billing = Billing("gw-1", tmp_path / "usage.json", collect)
         with suppress(TimeoutError):
             await asyncio.wait_for(billing.serve(), 0.8)
 

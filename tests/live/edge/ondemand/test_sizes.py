@@ -21,6 +21,7 @@ from chalicelib.model.edges.enforced.enforced_modules import NO_MODULES
 from chalicelib.model.edges.modules.backend import BackendModule
 from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
 from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.tunnels import gateways
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.link.authority import KeyPair
 from edge.process.settings import ADMIN_SOCKET
@@ -52,7 +53,7 @@ def reset_store() -> None:
 def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
     folder = tmp_path_factory.mktemp("edge")
     with running(folder, with_envoy=True, max_loaded_mib=4000, max_cold_reads=5000) as table:
-        table.store.announce_gateway(Gateway("gw-sizes", "127.0.0.1", 1), lease=600)
+        gateways.announce(Gateway("gw-sizes", "127.0.0.1", 1), lease=600)
         _load(table, "first", _small)
         yield table
 

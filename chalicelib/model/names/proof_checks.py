@@ -56,7 +56,8 @@ def find_due(now: int, limit: int) -> list[DueCheck]:
     for id in entries:
         if valid.get(id) not in live:  # an invalid entry would otherwise come first in each read
             dynamodb.do(Write.delete(_DUE, id))
-    return due_checks
+    # another host can have claimed some since the query
+    return [check for check in due_checks if check.proof.next_at <= now]
 
 
 def claim(check: DueCheck, *, until: int) -> DueCheck | None:

@@ -4,8 +4,10 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
 
+from chalicelib.model.names import proof_checks
 from chalicelib.model.names.proofs import CheckResult, Proof
 from edge.control.proof_checks import ProofChecks
+from edge.store import threads
 from tests.edge.control.waiting import until
 from tests.edge.edge_table import EdgeTable
 from tests.edge.reservations import DAY, NOW, Reservations
@@ -78,6 +80,20 @@ def test_several_hosts_look_once_each_at_what_is_due() -> None:
     run(records, hosts=3)
     assert records.looks == dict.fromkeys(domains, 1)
     assert sorted(store.events) == sorted((domain, "verified") for domain in domains)
+
+
+def test_a_check_that_another_host_claims_during_the_read_is_not_due(edge_table: EdgeTable) -> None:
+    Reservations().add("a")
+    (due,) = proof_checks.find_due(NOW, 10)
+    others = iter([due])
+
+    def claim(operation: str, _: str) -> None:
+        for it in others if operation == "BatchGetItem" else ():
+            assert proof_checks.claim(it, until=NOW + 60)
+
+    edge_table.before = claim
+    assert asyncio.run(threads.call(proof_checks.find_due, NOW, 10)) == []
+    assert [it.id for it in proof_checks.find_due(NOW + 60, 10)] == [due.id]
 
 
 def test_silent_domains_of_one_account_delay_nobody_and_are_few_at_once() -> None:

@@ -49,7 +49,7 @@ async def main(folder: Path, ssh_port: int, edge_port: int, http_port: int, plai
             lambda: _Plain(gateway), "127.0.0.1", plain_port, backlog=1024
         )
         async with await listening:
-            await asyncio.gather(gateway.serve(), Control(settings, store, store.authority).serve())
+            await asyncio.gather(gateway.serve(), Control(settings, store.authority).serve())
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ async def serve(store: EdgeTable, folder: Path, edge_port: int, http_port: int, 
     served_records.clear_log()
     settings = Settings(directory=folder, edge_port=edge_port, http_port=http_port)
     began = time.process_time()
-    serving = asyncio.create_task(Control(settings, store, store.authority).serve())
+    serving = asyncio.create_task(Control(settings, store.authority).serve())
     while not settings.discovery_socket.exists():
         await asyncio.sleep(0.005)
     print(time.process_time() - began, flush=True)

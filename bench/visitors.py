@@ -64,7 +64,7 @@ def serve_edge(folder: Path, ports: Ports, limits: Limits) -> None:
     fingerprint = asyncssh.read_public_key(folder / "key.pub").get_fingerprint()
 
     async def serve(store: EdgeTable) -> None:
-        gateway, control = (kind(settings, store, store.authority) for kind in (SshGateway, Control))
+        gateway, control = SshGateway(settings, store, store.authority), Control(settings, store.authority)
         await asyncio.gather(gateway.serve(), control.serve())
 
     with process_table.serving(), (folder / "edge.log").open("w") as log, contextlib.redirect_stderr(log):

@@ -141,8 +141,10 @@ async def _envoy(settings: Settings, draining: asyncio.Event) -> None:
 
 
 async def _gateway(settings: Settings, draining: asyncio.Event) -> None:
+    from chalicelib.storage.client import aws
     from edge.ssh.gateway import SshGateway
 
+    aws.call_directly("dynamodb", "kms")
     await _run_with_store("gateway", settings, lambda *store: SshGateway(settings, *store).serve(draining))
 
 
@@ -154,9 +156,9 @@ async def _control(settings: Settings, _: asyncio.Event) -> None:
     from edge.proofs import servers
     from edge.proofs.resolver import Resolver
 
-    async def run(store: "Store", ca: "Authority") -> None:
+    async def run(_: "Store", link_authority: "Authority") -> None:
         looks = ProofChecks(Resolver(servers.build_source(settings.dns_servers)).check_proof)
-        await tasks.run_all(Control(settings, store, ca).serve(), looks.serve())
+        await tasks.run_all(Control(settings, link_authority).serve(), looks.serve())
 
     memory.collect_seldom()
     aws.call_directly("dynamodb", "kms")

@@ -17,6 +17,7 @@ from typing import Protocol
 from chalicelib.model.names import operator_certificate
 from chalicelib.model.serving.account_view import Service
 from chalicelib.model.tunnels.gateways import GATEWAYS, Gateway
+from chalicelib.storage.records import change_log
 from chalicelib.storage.records.change_log import ItemKey
 from edge.control import pressure
 from edge.control.challenge_server import ChallengeServer
@@ -54,9 +55,8 @@ from edge.serving.special_serving import SpecialServing
 from edge.store import control_records, link_authority
 from edge.store.changes import Follower
 from edge.store.records import Unavailable
-from edge.store.table import Store
 
-POLL = 0.4  # seconds between reads of the change log
+POLL, _RENEWED_PERIOD = 0.4, 2.0  # seconds between reads of the change log, and between checks for renewed pairs
 _BLOCKS_PERIOD = 2.0  # seconds between reads of blocked networks and banned names
 _SIGN_IN_PERIOD, _SIGN_IN_PAIR_PERIOD = 4.0, 600.0  # seconds between reads of token keys, and between TLS key renewals
 _GATEWAYS_PERIOD = 20.0  # seconds between reads of gateways, unless a gateway's lease ends earlier
@@ -75,11 +75,10 @@ class NameReader(AccountReader, ItemReader, Protocol):
 class Control:
     """The control process of one edge host."""
 
-    def __init__(
-        self, settings: Settings, store: Store, link_authority: Authority, resolver: NameReader | None = None
-    ) -> None:
-        self.discovery = Discovery(_version_key(link_authority), self._on_demand)
-        self._settings, self._store, self._link_authority, self._reads = settings, store, link_authority, StoreReads()
+    def __init__(self, settings: Settings, link_authority: Authority, resolver: NameReader | None = None) -> None:
+        self._answers = PeriodicTask("answers", self._handle_answers, _RENEWED_PERIOD)
+        self.discovery = Discovery(_version_key(link_authority), self._on_demand, self._on_answer)
+        self._settings, self._link_authority, self._reads = settings, link_authority, StoreReads()
         self._progress, self._sweeps = Progress(settings.directory, "control"), GatewaySweeps()
         self._operator = operator = OperatorPair(settings)
         own = dict.fromkeys((OPERATOR_SECRET, sign_in_host.SIGN_IN_SECRET), operator.pair)
@@ -87,7 +86,7 @@ class Control:
         self._published: dict[str, KeyPair] = {}  # the key pairs that Envoy has, by the name of the secret
         self._operator_names = frozenset({settings.tunnel_domain, f"*.{settings.tunnel_domain}"})
         self._resolver = resolver or NameResolver(settings.tunnel_domain, partial(add_socket, settings))
-        self._serving = SpecialServing(settings, link_authority.pem)
+        self._serving, self._open_ports = SpecialServing(settings, link_authority.pem), OpenPorts(settings.directory)
         sender = Sender(self.discovery, lambda name: self._special.wait_until_settled(name))
         publisher, of_change = EnvoyPublisher(self.discovery, sender), self._reads.of_change
         shared = Shared(self._resolver, self._serving, publisher, control_records.list_hosts, of_change, self._service)
@@ -97,7 +96,6 @@ class Control:
         self._reporting = Reporting(*reports, lambda account: self._loader.find_names(account))
         self._loader = Loader(settings, self._resolver, builder, sender, self._reporting.report_name, self._reads)
         self._challenges = ChallengeServer(settings, self._resolver, self._reads, self._loader.budget)
-        self._open_ports = OpenPorts(settings.directory)
         self._ports = Ports(self.discovery, self._special.tunnel_at, self._open_ports)
         self._gateways_at, self._managed_apps = 0.0, frozenset[str]()  # `_gateways_at`: when gateways are read next
         self._read_at = time.monotonic()  # the time of the latest complete read of the change log
@@ -127,12 +125,15 @@ class Control:
         self._loader.restore({it.name.rpartition("/")[2] for it in demand.resources if it.kind in ("secret", "scope")})
         self._loader.request(demand.requested)
 
+    def _on_answer(self) -> None:
+        self._answers.wake_within(POLL)
+
     async def _follow(self) -> None:
         """Load special names, then follow the change log from the time of this call, until cancelled."""
-        read = partial(self._read_changes, Follower(self._store.list_changes, time.time()))
+        read = partial(self._read_changes, Follower(change_log.read_since, time.time()))
         await tasks.retry(self._start, Unavailable)
         changes = PeriodicTask("changes", read, POLL, failures=Unavailable)  # on failure, Envoy's resources stay
-        await tasks.run_all(changes.run(), PeriodicTask("answers", self._handle_answers, POLL).run())
+        await tasks.run_all(changes.run(), self._answers.run())
 
     def _periodic_tasks(self) -> Iterator[PeriodicTask]:
         """Yield the periodic tasks that begin at once, before special names are loaded."""
@@ -163,6 +164,7 @@ class Control:
             item_keys |= await self._read_gateways()
         if operator_certificate.ITEM_KEY in item_keys:
             await self._reads.of_change(self._operator.refresh)
+            self._answers.wake()  # sends the new certificate
         self._loader.apply(item_keys)
         self._special.apply(item_keys)
         self._reporting.apply(item_keys)
@@ -178,13 +180,14 @@ class Control:
         self._gateways_at = time.monotonic() + pause
         return changed
 
-    async def _handle_answers(self) -> None:
-        """Send renewed certificates to Envoy, and handle its new answers about resources."""
+    async def _handle_answers(self) -> float | None:
+        """Send renewed certificates, and handle Envoy's answers. Return the pause until the next call, or None."""
         self.discovery.apply(self._read_renewed())
         answered = self.discovery.take_answered()
         self._ports.on_answers(answered)
         self._reporting.on_answers(answered)
         self._complete()
+        return None if self._is_complete else POLL
 
     def _complete(self) -> None:
         """Once all names are loaded again, remove resources that Envoy has only from the previous control process."""
@@ -284,10 +287,7 @@ class Control:
 
 
 def add_socket(settings: Settings, gateway: Gateway) -> Gateway:
-    """Return a gateway with the path of its Unix socket, relative to Envoy's folder.
-
-    The path is "" if the gateway is not on this host.
-    """
+    """Return a gateway with the path of its Unix socket in Envoy's folder, or "" if it is on another host."""
     return replace(gateway, socket=sockets.address(settings.link_socket(gateway.id), settings.directory))
 
 

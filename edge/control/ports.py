@@ -15,7 +15,7 @@ from edge.process.tasks import PeriodicTask
 from edge.store import threads
 from edge.store.records import Unavailable
 
-_POLL = 0.2  # seconds between checks of Envoy's answers
+_POLL, _IDLE = 0.2, 60.0  # seconds between checks of Envoy's answers, with and without open or refused ports
 _PAUSE = 5.0  # seconds until a refused port is tried again
 
 
@@ -30,6 +30,7 @@ class Ports:
         self._refused: set[Name] = set()
         self._tried_at = 0.0
         self._recorded: dict[Name, tuple[str, str]] = {}  # by port: its tunnel's id, and the stored refusal
+        self._task = PeriodicTask("ports", self._check_all, _IDLE)
 
     def on_answers(self, names: Iterable[Name]) -> None:
         """Handle the resources about which Envoy has sent new answers."""
@@ -37,6 +38,8 @@ class Ports:
         self._refused |= {it for it in ports if self._discovery.catalog.refusal(it)}
         for name in ports:
             self._record(name)
+        if ports:
+            self._task.wake()
 
     def _record(self, name: Name) -> None:
         """Record for the gateway whether a port is open. It is open if Envoy has opened it for a tunnel."""
@@ -52,9 +55,10 @@ class Ports:
     async def serve(self) -> None:
         """Try refused ports again, and record Envoy's answers, until cancelled."""
         self._tried_at = time.monotonic()
-        await PeriodicTask("ports", self._check_all, _POLL).run()
+        await self._task.run()
 
-    async def _check_all(self) -> None:
+    async def _check_all(self) -> float | None:
+        """Check the ports. Return the pause until the next check, or None if there are no ports."""
         for name in [it for it in self._tunnels if self._discovery.catalog.version(it) is None]:
             self._record(name)
         for name in list(self._refused):
@@ -62,6 +66,7 @@ class Ports:
         if self._refused and time.monotonic() > self._tried_at + _PAUSE:
             self._tried_at = time.monotonic()
             self._discovery.send(self._refused)
+        return _POLL if self._tunnels or self._refused else None
 
     async def _check(self, name: Name) -> None:
         """Record in the store why Envoy refuses a port. Forget the port if it is open or removed."""

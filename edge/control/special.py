@@ -35,7 +35,7 @@ from edge.serving.order import Sender
 from edge.store import control_records, threads
 from edge.store.records import Unavailable
 
-_CHECK_PERIOD = 0.5  # seconds between two checks of all accounts
+_CHECK_PERIOD, _IDLE = 0.5, 60.0  # seconds between two checks of all accounts, and if there are none
 _ANSWER_TIMEOUT = 1.0  # seconds to wait for Envoy's answers before sending a change that depends on them
 _FORM_POLL = 0.01
 
@@ -205,10 +205,10 @@ class SpecialNames:
         finally:
             await asyncio.gather(*(it.stop() for it in self._accounts.values()))
 
-    async def check(self) -> None:
+    async def check(self) -> float:
         """Read changed entries of the stored list, then check each account. Start a resync if it is due.
 
-        Failed reads are repeated by the next check.
+        Return the pause until the next check, which repeats failed reads.
         """
         if self._unread or self._waiting:
             await self._read_entries()
@@ -220,6 +220,7 @@ class SpecialNames:
                 account.resync()
             if account.is_empty:
                 del self._accounts[account.account], self._resync_at[account.account]
+        return _CHECK_PERIOD if self._accounts or self._unread else _IDLE
 
     @property
     def _is_reading(self) -> bool:
@@ -262,6 +263,7 @@ class SpecialNames:
         if account not in self._accounts:
             self._accounts[account] = SpecialAccount(account, self._shared)
             self._resync_at[account] = time.monotonic() + self._resync_period * _share_of(account)
+            self._checking.wake_within(_CHECK_PERIOD)
         return self._accounts[account]
 
     def _accounts_of(self, item_key: ItemKey) -> list[SpecialAccount]:

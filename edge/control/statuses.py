@@ -18,7 +18,7 @@ from edge.process.tasks import PeriodicTask, retry
 from edge.store.records import Unavailable
 from edge.store.threads import Threads
 
-_POLL = 0.2  # seconds between checks of pending writes
+_POLL = 0.2  # seconds between checks of pending writes, while there are any
 _WRITE_PAUSE = 2.0  # seconds between two writes for one edge
 _MAX_WRITES, _MAX_WRITES_OF_ACCOUNT = 16, 4  # concurrent writes: of all accounts, of one account
 _RENEWAL_PERIOD, _LEASE = 20.0, 60  # seconds between renewals of the host's lease, and the lease's duration
@@ -51,10 +51,12 @@ class Statuses:
         self._threads = Threads(_MAX_WRITES + 1, "statuses")
         self._announcer = Threads(1, "announcing")  # one thread, so that the end of the host's lease is written last
         self._is_announced = False
+        self._task = PeriodicTask("statuses", self._start_writes, _RENEWAL_PERIOD)
 
     def schedule(self, account: str, edge: str, report: Report | None) -> None:
         """Write the report about an edge soon, or remove it."""
         self._pending[edge] = account, report
+        self._task.wake_within(_POLL)
 
     async def serve(self) -> None:
         """Write changed reports, and renew the lease of the host, until cancelled."""
@@ -62,7 +64,7 @@ class Statuses:
         renewing = asyncio.create_task(announcing.run())
         try:
             await retry(self._read_previous, Unavailable)
-            await PeriodicTask("statuses", self._write_pending, _POLL).run()
+            await self._task.run()
         finally:
             for task in (renewing, *(task for _, task in self._writing.values())):
                 task.cancel()
@@ -95,15 +97,12 @@ class Statuses:
         self._pending = {**removed, **self._pending}
         self._on_found({key: it for key, it in found.items() if kinds.identify(key[1]) in kinds.EDGES})
 
-    async def _write_pending(self) -> None:
-        self._start_writes()
-
-    def _start_writes(self) -> None:
-        """Start pending writes, within the limits on concurrent writes."""
+    async def _start_writes(self) -> float | None:
+        """Start pending writes, within the limits on concurrent writes. Return the pause until the next call."""
         now, of_account = time.monotonic(), Counter(account for account, _ in self._writing.values())
         for edge, (account, wanted) in list(self._pending.items()):
             if of_account.total() >= _MAX_WRITES:
-                return
+                break
             is_next = edge not in self._writing and self._not_before.get(edge, 0) <= now
             if is_next and of_account[account] < _MAX_WRITES_OF_ACCOUNT:
                 del self._pending[edge]
@@ -112,6 +111,7 @@ class Statuses:
                     task = asyncio.create_task(self._write(account, edge, wanted))
                     self._writing[edge] = account, task
                     task.add_done_callback(partial(self._on_written, account, edge, wanted))
+        return _POLL if self._pending else None
 
     async def _write(self, account: str, edge: str, wanted: Report | None) -> None:
         self._not_before[edge] = time.monotonic() + _WRITE_PAUSE
@@ -129,4 +129,4 @@ class Statuses:
         if error := task.exception():
             log.event("status_unwritten", edge=edge, error=type(error).__name__)
             self._pending.setdefault(edge, (account, wanted))
-        self._start_writes()
+        self._task.wake()

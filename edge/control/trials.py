@@ -33,7 +33,8 @@ from edge.process.tasks import PeriodicTask
 from edge.store.records import Unavailable
 from edge.store.threads import Threads
 
-_POLL, _PAUSE = 0.2, 2.0  # seconds between checks for due trials; seconds until a trial without a result is repeated
+_POLL, _PAUSE = 0.2, 2.0  # seconds between checks for due trials, and until a trial without a result is repeated
+_IDLE = 60.0  # seconds between checks for due trials, if none is scheduled
 _TRIES = 5
 _REPEAT = 600.0  # seconds until an edge with errors is tried again
 _TIMEOUT = 5.0  # seconds to wait for a handshake, and for Envoy's answer about the edge
@@ -77,38 +78,46 @@ class Trials:
         self._live_hosts: list[str] = []
         self._live_hosts_at = float("-inf")
         self._threads = Threads(_MAX_TRIALS * _MAX_NAMES, "trials")
+        self._task = PeriodicTask("trials", self._start_due, _IDLE, failures=Unavailable)
 
     def apply(self, item_keys: Iterable[ItemKey]) -> None:
         """Schedule trials of changed edges.
 
         If any record of an account has changed, also repeat the trials of the account's edges that have errors.
         """
-        now, owners = time.monotonic(), set[str]()
+        changed, owners = list[_Key](), set[str]()
         for item_key in filter(rejections.is_relevant, item_keys):
             account, _, path = item_key.scope.partition("#")
             owners.add(account)
             if kinds.find_by_path(path) in kinds.EDGES:
-                self._due[account, item_key.id] = now, 0
-        self._due |= {key: (now, 0) for key in self._refused if key[0] in owners}
+                changed.append((account, item_key.id))
+        self.retry([*changed, *(key for key in self._refused if key[0] in owners)])
 
     def retry(self, edges: Iterable[tuple[str, str]]) -> None:
         """Schedule trials of edges, given as account and id."""
-        self._due |= {key: (time.monotonic(), 0) for key in edges}
+        for key in edges:
+            self._schedule(key, 0, 0)
 
     async def serve(self) -> None:
         """Run the trials that are due, until cancelled."""
         try:
-            await PeriodicTask("trials", self._start_due, _POLL, failures=Unavailable).run()
+            await self._task.run()
         finally:
             for task in self._tasks.values():
                 task.cancel()
             self._threads.shutdown()
 
-    async def _start_due(self) -> None:
+    def _schedule(self, key: _Key, number: int, pause: float) -> None:
+        """Schedule the trial of an edge in `pause` seconds. `number` earlier trials of this change had no result."""
+        self._due[key] = time.monotonic() + pause, number
+        self._task.wake_within(max(_POLL, pause))
+
+    async def _start_due(self) -> float:
+        """Start the trials that are due, within the limits. Return the pause until the next call."""
         now, of_account = time.monotonic(), Counter(account for account, _ in self._tasks)
         for key, (at, number) in list(self._due.items()):
             if of_account.total() >= _MAX_TRIALS:
-                return
+                break
             if at > now or key in self._tasks or of_account[key[0]] >= _MAX_TRIALS_OF_ACCOUNT:
                 continue
             is_responsible = await self._is_responsible(key[1])
@@ -118,6 +127,8 @@ class Trials:
                 self._tasks[key] = asyncio.create_task(self._run(key, number))
             else:
                 self._refused.pop(key, None)
+        next_at = min((at for at, _ in self._due.values()), default=float("inf"))
+        return max(_POLL, min(_IDLE, next_at - time.monotonic()))
 
     async def _is_responsible(self, edge: str) -> bool:
         """Return whether this host does the trials of an edge. Raises Unavailable."""
@@ -134,10 +145,12 @@ class Trials:
             log.event("trial_failed", edge=key[1], error=type(error).__name__)
         finally:
             self._tasks.pop(key, None)
+        if key in self._due:
+            return
         if not is_done and number + 1 < _TRIES:
-            self._due.setdefault(key, (time.monotonic() + _PAUSE, number + 1))
+            self._schedule(key, number + 1, _PAUSE)
         elif key in self._refused:
-            self._due.setdefault(key, (time.monotonic() + _REPEAT, 0))
+            self._schedule(key, 0, _REPEAT)
 
     async def _try(self, account: str, edge: str) -> bool:
         """Connect to names of an edge, and store Envoy's errors. Return False if there is no result yet."""

@@ -6,6 +6,7 @@ port. Metrics contain no names of accounts, tunnels or visitors.
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -17,6 +18,7 @@ from prometheus_client.registry import Collector
 from edge.process import exposition, files, log, tasks
 
 _TIMEOUT = 2.0  # the most seconds until a process answers
+_CHUNK = 1 << 16  # the most bytes of one read
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 ReadMetrics = Callable[[], Awaitable[bytes]]  # returns a process's metrics, or raises OSError if it does not answer
 FindUnready = Callable[[], Awaitable[str]]  # returns the reason why a process is not ready, or ""
@@ -121,12 +123,15 @@ async def _get(socket: Path, path: str) -> bytes:
     return await _send(socket, f"GET {path} HTTP/1.0")  # HTTP/1.0, because then the response is not chunked
 
 
-async def _send(socket: Path, request: str) -> bytes:
-    with files.shorten_socket_path(socket) as short:
-        reader, writer = await asyncio.open_unix_connection(str(short))
-    with contextlib.closing(writer):
-        writer.write(f"{request}\r\nhost: edge\r\n\r\n".encode())
-        head, _, body = (await reader.read(-1)).partition(b"\r\n\r\n")
+async def _send(file: Path, request: str) -> bytes:
+    loop, received = asyncio.get_running_loop(), list[bytes]()
+    with files.shorten_socket_path(file) as short, socket.socket(socket.AF_UNIX) as connection:
+        connection.setblocking(False)
+        await loop.sock_connect(connection, str(short))
+        await loop.sock_sendall(connection, f"{request}\r\nhost: edge\r\n\r\n".encode())
+        while part := await loop.sock_recv(connection, _CHUNK):
+            received.append(part)
+        head, _, body = b"".join(received).partition(b"\r\n\r\n")
         if b" 200 " not in head.split(b"\r\n")[0]:
             raise OSError(head.split(b"\r\n")[0].decode("latin-1"))
         return body

@@ -4,7 +4,6 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -29,6 +28,7 @@ class PeriodicTask:
     ) -> None:
         self.name, self.interval, self._work, self._failures = name, interval, work, failures
         self._woken = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
         self._next_run = time.monotonic()
 
     @property
@@ -39,6 +39,13 @@ class PeriodicTask:
     def wake(self) -> None:
         """Start the next run at once."""
         self._woken.set()
+
+    def wake_within(self, seconds: float) -> None:
+        """Start the next run after `seconds`, unless it is due earlier. Does nothing during a run."""
+        loop = asyncio.get_running_loop()
+        if self._timer and self._timer.when() > (at := loop.time() + seconds):
+            self._timer.cancel()
+            self._timer = loop.call_at(at, self._woken.set)
 
     async def run(self) -> None:
         """Do the work and repeat it, until cancelled."""
@@ -59,9 +66,11 @@ class PeriodicTask:
             _running.discard(self)
 
     async def _wait(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._woken.wait()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._woken.set)
+        try:
+            await self._woken.wait()
+        finally:
+            self._timer.cancel()
 
 
 def lags() -> Mapping[str, float]:

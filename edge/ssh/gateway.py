@@ -17,6 +17,7 @@ import asyncssh
 from chalicelib.model.names import bans
 from chalicelib.model.tunnels import blocks, gateways
 from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.storage.records import change_log
 from edge.link.authority import Authority
 from edge.networks import Networks
 from edge.process import files, host_key, log, metrics, tasks
@@ -137,7 +138,7 @@ class SshGateway:
         They are the periodic tasks, the wait for the loss of the lease, the metrics, and the billing.
         """
         blocking = PeriodicTask("blocks", self._block, _BLOCKS_PERIOD, failures=Unavailable)
-        checks = self._checks.tasks(self.id, Follower(self.store.list_changes, time.time()))
+        checks = self._checks.tasks(self.id, Follower(change_log.read_since, time.time()))
         for task in (self.lease.task(), blocking, *checks, *self.tunnels.tasks()):
             yield task.run()
         yield self.lease.wait_for_loss()

@@ -20,9 +20,9 @@ def list_special_names() -> list[SpecialEntry]:
     A special name needs a separate listener or filter chain in Envoy. An entry has the names of an edge or tunnel.
     """
     entries = list(special_names.read_entries())
-    for item_key in (it for it in entries if isinstance(it, ItemKey)):
+    for item_key in (entry for entry in entries if isinstance(entry, ItemKey)):
         log.event("listing_unreadable", id=item_key.id)
-    return [it for it in entries if isinstance(it, SpecialEntry)]
+    return [entry for entry in entries if isinstance(entry, SpecialEntry)]
 
 
 def list_hosts(account: str) -> AccountHosts:
@@ -47,4 +47,4 @@ def read_blocks() -> tuple[list[str], list[str]]:
 def read_sign_in() -> tuple[list[Mapping[str, str]], frozenset[str]]:
     """Return the public keys of session tokens (RFC 7517), and the providers with a managed OAuth application."""
     keys = signing_keys.list_published(signing_keys.read(), clock.seconds())
-    return [it.public for it in keys], frozenset(managed_apps.read_all())
+    return [key.public for key in keys], frozenset(managed_apps.read_all())

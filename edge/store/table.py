@@ -3,7 +3,6 @@
 import functools
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from chalicelib import domains, ids
@@ -15,8 +14,7 @@ from chalicelib.model.names.reservations import NotProved, ServedReservation
 from chalicelib.model.tunnels import bindings, gateways, name_bans, online_tunnels, tunnels
 from chalicelib.model.tunnels.tunnels import AgentTunnel, BackendTunnel, ServedTunnel
 from chalicelib.storage.client import aws
-from chalicelib.storage.records import change_log, table
-from chalicelib.storage.records.change_log import Change
+from chalicelib.storage.records import table
 from chalicelib.storage.records.unique_keys import Taken
 from edge.process.settings import SettingError, Settings
 from edge.store import grants
@@ -37,18 +35,13 @@ from edge.store.threads import translate_errors
 
 
 class Store:
-    """Opens tunnels and checks rights for gateways of a region, and reads the change log.
+    """Opens tunnels and checks rights, for gateways of a region.
 
     Every method blocks. Call it in a thread with `edge.store.threads`, which translates the errors of AWS.
     """
 
     def __init__(self, region: str, tunnel_domain: str) -> None:
         self._region, self._tunnel_domain = region, tunnel_domain
-        self._shards = ThreadPoolExecutor(len(change_log.SHARDS), "shards")
-
-    def list_changes(self, since: float) -> list[Change]:
-        """Return the changes in the change log that their writers dated after a Unix time."""
-        return change_log.read_since(since, self._shards)
 
     def open(self, opening: Opening, *, most: int) -> ServedTunnel:
         """Store a new tunnel. It is online as long as its gateway is live.

@@ -19,7 +19,7 @@ from chalicelib.model.tunnels import blocks, gateways, tunnels, usage
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel, Traffic
 from chalicelib.operator import accounts
-from chalicelib.storage.records import items
+from chalicelib.storage.records import change_log, items
 from chalicelib.storage.records.change_log import Change, ItemKey
 from edge.control import control, proof_checks, statuses
 from edge.control.names.name_resolver import NameResolver
@@ -211,7 +211,7 @@ def test_an_edge_host(admin: Client) -> None:
         edge_status.remove_expired_hosts(grace=statuses._GRACE)
 
     rows = {
-        "control process: log of changes": monthly_units(control.POLL, lambda: STORE.list_changes(now)),
+        "control process: log of changes": monthly_units(control.POLL, lambda: change_log.read_since(now)),
         "control process: blocks and bans": monthly_units(control._BLOCKS_PERIOD, control_records.read_blocks),
         "control process: proof checks": monthly_units(
             proof_checks._POLL, lambda: due_checks.find_due(now, proof_checks._MAX_READ)
@@ -221,7 +221,7 @@ def test_an_edge_host(admin: Client) -> None:
             statuses._RENEWAL_PERIOD,
             renew_host,
         ),
-        "gateway: log of changes": monthly_units(rights_checks._POLL, lambda: STORE.list_changes(now)),
+        "gateway: log of changes": monthly_units(rights_checks._POLL, lambda: change_log.read_since(now)),
         "gateway: blocks and bans": monthly_units(
             gateway._BLOCKS_PERIOD, lambda: (blocks.list_networks(), bans.list_patterns())
         ),

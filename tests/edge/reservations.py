@@ -32,12 +32,12 @@ class Reservations:
         scope, id = items.scope(_id("acct", account or name), kinds.RESERVED_DOMAINS.path), _id("rd", name)
         stored = ReservedDomain(domain=domain or name, proof=asdict(proof))
         item = Item(scope, id, stored.to_record(), unique_keys=stored.unique_keys(_id("acct", account or name), id))
-        Change(trail.EDGE).put(item).also(*proof_checks.schedule(item)).commit()
+        Change(trail.EDGE).put(item).add(*proof_checks.schedule(item)).commit()
         self._item_keys[name] = scope, id
         self._domains.add(stored.domain)
 
     def remove(self, name: str) -> None:
-        change = Change(trail.EDGE).also(*proof_checks.unschedule(self._read(name)))
+        change = Change(trail.EDGE).add(*proof_checks.unschedule(self._read(name)))
         assert changes.delete(change, *self._item_keys.pop(name))
 
     def request_check(self, name: str) -> None:
@@ -58,17 +58,17 @@ class Reservations:
     def holders(self) -> dict[str, str]:
         """Return the names of the reservations that have proved a domain, by domain."""
         names = {id: name for name, (_, id) in self._item_keys.items()}
-        found = {domain: proof_checks.find_proved(domain) for domain in self._domains}
-        return {domain: names[it.id] for domain, it in found.items() if it}
+        owners = {domain: proof_checks.find_proved(domain) for domain in self._domains}
+        return {domain: names[owner.id] for domain, owner in owners.items() if owner}
 
     @property
     def events(self) -> list[tuple[str, str]]:
         """Return the audit events about the reservations, oldest first: names and what happened to them."""
         names = {id: name for name, (_, id) in self._item_keys.items()}
         scopes = {f"{scope.partition('#')[0]}#{trail.OF_THE_EDGE}" for scope, _ in self._item_keys.values()}
-        events = sorted((it for scope in scopes for it in table.read_all(scope)), key=lambda it: it.id)
-        told = ((names[it.body["resource_id"]], it.body["action"].rpartition(".")[2]) for it in events)
-        return [event for event in told if event[1] not in ("create", "delete")]
+        events = sorted((event for scope in scopes for event in table.read_all(scope)), key=lambda event: event.id)
+        actions = ((names[event.body["resource_id"]], event.body["action"].rpartition(".")[2]) for event in events)
+        return [action for action in actions if action[1] not in ("create", "delete")]
 
     def _read(self, name: str) -> Item:
         item = table.find(*self._item_keys[name])
@@ -77,4 +77,4 @@ class Reservations:
 
 
 def _id(prefix: str, name: str) -> str:
-    return f"{prefix}_{''.join(it for it in name if it.isalnum()):0>27}"
+    return f"{prefix}_{name.replace('-', '').replace('.', ''):0>27}"

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
@@ -90,6 +90,13 @@ def call(service: str, operation: str, **parameters: Any) -> dict[str, Any]:
         if service == "kms":
             call_counts.note(service)
     return answer
+
+
+def call_each(service: str, operation: str, calls: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Make calls, given by their parameters, at the same time after `call_directly`. Raises the errors of `call`."""
+    caller = _callers.get(service) if time.monotonic() <= _last_call.get() else None
+    answers = caller.call_each(operation, calls) if caller else None
+    return answers or [call(service, operation, **parameters) for parameters in calls]
 
 
 def close_connections() -> None:

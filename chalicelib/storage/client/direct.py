@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -62,18 +62,28 @@ class DirectCaller:
 
         Raises ClientError if the condition of a write is false.
         """
+        answers = self.call_each(operation, [parameters])
+        return answers[0] if answers else None
+
+    def call_each(self, operation: str, calls: Sequence[dict[str, Any]]) -> list[dict[str, Any]] | None:
+        """Send calls at the same time, given by their parameters. Return their answers, or None if one failed.
+
+        Return None also if only botocore can send them. Raises ClientError if the condition of a write is false.
+        """
         name, transport = OPERATIONS[operation], self._client._endpoint.http_session
         if not isinstance(transport, Transport):  # if a proxy or other certificate authorities are configured
             return None
         model = self._model.operation_model(name)
-        self._client.meta.events.emit(f"{self._event}.{name}", params=parameters, model=model, context={})
-        body = json.dumps(parameters, default=_encode).encode()
+        for parameters in calls:
+            self._client.meta.events.emit(f"{self._event}.{name}", params=parameters, model=model, context={})
+        bodies = [json.dumps(parameters, default=_encode).encode() for parameters in calls]
         headers = self._headers | {"X-Amz-Target": f"{self._model.metadata['targetPrefix']}.{name}"}
         try:
             if (credentials := self._find_credentials()) is None:
                 return None
-            answer = transport.exchange(_write(self._sign(credentials, headers, body), body))
-            return self._decode(name, answer) if answer else None
+            answers = transport.exchange([_write(self._sign(credentials, headers, body), body) for body in bodies])
+            decoded = [fields for answer in answers or () if (fields := self._decode(name, answer)) is not None]
+            return decoded if len(decoded) == len(calls) else None
         except (BotoCoreError, ValueError):
             return None
 

@@ -1,6 +1,6 @@
 """Queries and scans of the table, page by page, as plain records."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -30,13 +30,18 @@ def read_pages(
         **dynamodb.build_expressions(values, **expressions),
         **({"Limit": limit} if limit else {}),
     }
-    while True:
-        answer = aws.call("dynamodb", "query", **query)
-        yield [dynamodb.decode(item) for item in answer["Items"]]
-        if "LastEvaluatedKey" not in answer:
-            return
-        query.pop("Limit", None)
-        query["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+    yield from _follow(query, aws.call("dynamodb", "query", **query))
+
+
+def read_each(each: Iterable[Mapping[str, Any]], **expressions: str) -> list[dict[str, Any]]:
+    """Return all records that queries with different values select. The queries are sent at the same time.
+
+    Raises aws.Unavailable.
+    """
+    table = {"TableName": dynamodb.table_name(), "ConsistentRead": True, "ScanIndexForward": False}
+    calls = [{**table, **dynamodb.build_expressions(values, **expressions)} for values in each]
+    answers = zip(calls, aws.call_each("dynamodb", "query", calls), strict=True)
+    return [record for call, answer in answers for page in _follow(call, answer) for record in page]
 
 
 def scan(values: Mapping[str, Any] = _NONE, **expressions: str) -> Iterator[list[dict[str, Any]]]:
@@ -80,3 +85,14 @@ def scan_page(
     answer = aws.call("dynamodb", "scan", **request)
     last = answer.get("LastEvaluatedKey")
     return [dynamodb.decode(item) for item in answer["Items"]], dynamodb.decode(last) if last else None
+
+
+def _follow(query: dict[str, Any], answer: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
+    """Yield the records in the answer to a query, and then those of the following pages."""
+    while True:
+        yield [dynamodb.decode(item) for item in answer["Items"]]
+        if "LastEvaluatedKey" not in answer:
+            return
+        query.pop("Limit", None)
+        query["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        answer = aws.call("dynamodb", "query", **query)

@@ -8,7 +8,7 @@ import os
 import socket
 import ssl
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -88,21 +88,22 @@ class Transport:
         self._put_back(connection)
         return answer
 
-    def exchange(self, message: bytes) -> DirectAnswer | None:
-        """Send the bytes of a request. Return its answer, or None if that is not complete.
+    def exchange(self, messages: Sequence[bytes]) -> list[DirectAnswer] | None:
+        """Send the bytes of requests, each over its own connection. Return their answers, or None if one is incomplete.
 
         Raises BotoCoreError if there is no answer.
         """
-        connection = self._take_idle() or self._open(self._address.geturl())
-        errors = exceptions.ReadTimeoutError, exceptions.ConnectionClosedError
-        with _botocore_errors(connection, self._address.geturl(), *errors):
-            connection.sock.sendall(message)
-            answer = _read_answer(connection.sock)
-        if answer is None:
-            connection.close()
-        else:
-            self._put_back(connection)
-        return answer
+        url, errors = self._address.geturl(), (exceptions.ReadTimeoutError, exceptions.ConnectionClosedError)
+        connections = [self._take_idle() or self._open(url) for _ in messages]
+        with _botocore_errors(connections, url, *errors):
+            for connection, message in zip(connections, messages, strict=True):
+                connection.sock.sendall(message)
+            answers = [_read_answer(connection.sock) for connection in connections]
+        complete = [answer for answer in answers if answer]
+        is_complete = len(complete) == len(messages)
+        for connection in connections:
+            (self._put_back if is_complete else HTTPConnection.close)(connection)
+        return complete if is_complete else None
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -139,7 +140,7 @@ class Transport:
             connection = HTTPSConnection(address.hostname or "", address.port, timeout=timeout, context=self._tls)
         else:
             connection = HTTPConnection(address.hostname or "", address.port, timeout=timeout)
-        with _botocore_errors(connection, url, exceptions.ConnectTimeoutError, exceptions.EndpointConnectionError):
+        with _botocore_errors([connection], url, exceptions.ConnectTimeoutError, exceptions.EndpointConnectionError):
             connection.connect()
             connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             connection.sock.settimeout(self._config.read_timeout)
@@ -147,7 +148,7 @@ class Transport:
 
 
 def _answer(connection: HTTPConnection, request: AWSPreparedRequest) -> AWSResponse:
-    with _botocore_errors(connection, request.url, exceptions.ReadTimeoutError, exceptions.ConnectionClosedError):
+    with _botocore_errors([connection], request.url, exceptions.ReadTimeoutError, exceptions.ConnectionClosedError):
         connection.request(request.method, _target(request.url), request.body, request.headers)
         answer = connection.getresponse()
         content = _Content(answer.read())
@@ -179,16 +180,17 @@ def _read_answer(connection: socket.socket) -> DirectAnswer | None:
 
 @contextmanager
 def _botocore_errors(
-    connection: HTTPConnection, url: str, late: type[BotoCoreError], broken: type[BotoCoreError]
+    connections: Iterable[HTTPConnection], url: str, late: type[BotoCoreError], broken: type[BotoCoreError]
 ) -> Iterator[None]:
-    """Close a connection that fails in a `with` block, and raise the matching exception of botocore.
+    """Close the connections if a `with` block fails, and raise the matching exception of botocore.
 
     A timeout raises `late`, a TLS error raises SSLError, and any other error raises `broken`.
     """
     try:
         yield
     except (OSError, HTTPException) as error:
-        connection.close()
+        for connection in connections:
+            connection.close()
         refused = exceptions.SSLError if isinstance(error, ssl.SSLError) else broken
         kind = late if isinstance(error, TimeoutError) else refused
         raise kind(endpoint_url=url, error=error) from error

@@ -10,7 +10,6 @@ import re
 import secrets
 import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -78,29 +77,12 @@ def _record(item_keys: Sequence[Sequence[str]]) -> Write:
     return Write.put(record)
 
 
-def read_since(moment: float, threads: Executor | None = None) -> list[Change]:
-    """Return the changes after a Unix time, by the clocks of the writers. Raises aws.Unavailable.
-
-    With `threads`, all shards are read at once, the last one in the calling thread.
-    """
+def read_since(moment: float) -> list[Change]:
+    """Return the changes after a Unix time, by the clocks of the writers. Raises aws.Unavailable."""
     after = f"{int(moment * 1000):013}"
-    if threads is None:
-        return [change for shard in SHARDS for change in _read_shard(shard, after)]
-    *first_shards, last_shard = SHARDS
-    futures = [threads.submit(_read_shard, shard, after) for shard in first_shards]
-    last_changes = _read_shard(last_shard, after)
-    return [change for future in futures for change in future.result()] + last_changes
-
-
-def _read_shard(shard: str, after: str) -> list[Change]:
-    pages = queries.read_pages(
-        {"shard": shard, "after": after}, limit=None, KeyConditionExpression="#scope = :shard AND #id > :after"
-    )
-    return [
-        Change(record["id"], tuple(ItemKey(*item_key) for item_key in record["body"]["places"]))
-        for page in pages
-        for record in page
-    ]
+    shards = [{"shard": shard, "after": after} for shard in SHARDS]
+    records = queries.read_each(shards, KeyConditionExpression="#scope = :shard AND #id > :after")
+    return [Change(entry["id"], tuple(ItemKey(*key) for key in entry["body"]["places"])) for entry in records]
 
 
 def _item_of(write: Write) -> Sequence[str] | None:

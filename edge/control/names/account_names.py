@@ -55,7 +55,7 @@ class AccountNames:
     @property
     def is_idle(self) -> bool:
         """Return whether the account has no loaded names and no pending steps."""
-        return not self._plans.names and not self._work and not self.is_busy
+        return not (self._plans.plans or self._work or self.is_busy)
 
     @property
     def is_busy(self) -> bool:
@@ -112,14 +112,13 @@ class AccountNames:
         if self.resync_at <= time.monotonic():
             self.resync_at += self._shared.resync_period
             self._work.is_resynced = True
+            self._wake()
         if self._plans.has_unread_keys:
             self.replan()
         if self._plans.expires_at <= (now := time.time()):
             self._plans.expires_at = float("inf")
             self.change(self._plans.records.list_lapsed(now))
             self.replan()
-        if self._work:
-            self._wake()
 
     def end_page(self, name: str) -> None:
         """Schedule the removal of a name's 404 page from Envoy, unless the name is served before the removal."""

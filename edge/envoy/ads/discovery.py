@@ -27,11 +27,17 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
     """Sends every change to all connected Envoys. `key` is the secret key of `Catalog`.
 
     `on_demand` is called when Envoy requests certificates by server name, or connects with resources that it has.
+    `on_answer` is called at the first new answer of Envoy after a call of `take_answered`.
     """
 
-    def __init__(self, key: bytes, on_demand: Callable[[Demand], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        key: bytes,
+        on_demand: Callable[[Demand], None] = lambda _: None,
+        on_answer: Callable[[], None] = lambda: None,
+    ) -> None:
         self.catalog = Catalog(key)
-        self.on_demand = on_demand
+        self.on_demand, self._on_answer = on_demand, on_answer
         self._streams: dict[Stream, asyncio.Event] = {}  # by stream: the event that wakes the task that sends responses
         self._answered: set[Name] = set()
         self._settling: dict[Name, asyncio.Event] = {}
@@ -137,7 +143,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
         finally:
             receiving.cancel()
             del self._streams[stream]
-            self._answered |= self.catalog.end_stream(stream)
+            self._add_answered(self.catalog.end_stream(stream))
             self._wake_waiting([*self._settling])
 
     async def _receive(
@@ -159,5 +165,10 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
                 continue
             if answer.error:
                 log.event("resource_refused", kind=name.kind, resource=name.name, reason=answer.error)
-            self._answered.add(name)
+            self._add_answered([name])
             self.has_answered = True
+
+    def _add_answered(self, names: Collection[Name]) -> None:
+        if names and not self._answered:
+            self._on_answer()
+        self._answered.update(names)

@@ -47,7 +47,7 @@ class Drain:
 
     def __init__(self, gateway: DrainedGateway, authority: Authority) -> None:
         self._gateway, self._limits, self._links = gateway, gateway.settings.limits, gateway.links
-        self._handover = Handover(gateway.store, authority, self._limits.max_channels_per_tunnel)
+        self._handover = Handover(authority, self._limits.max_channels_per_tunnel)
 
     async def run(self) -> None:
         """Drain the gateway, which must not accept clients any more."""

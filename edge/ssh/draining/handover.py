@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from chalicelib import ids
 from chalicelib.model.tunnels import tunnels
+from chalicelib.storage.records import change_log
 from chalicelib.storage.records.change_log import ItemKey
 from edge.link import client
 from edge.link.authority import Authority
@@ -20,7 +21,6 @@ from edge.ssh.online_tunnel import OnlineTunnel
 from edge.store import gateway_records, threads
 from edge.store.changes import Follower
 from edge.store.records import Successor, Unavailable
-from edge.store.table import Store
 
 _POLL = 0.2  # seconds between two reads of the change log
 _PAUSE = 0.5  # seconds until a connection to a successor is tried again
@@ -70,11 +70,11 @@ class Handover:
     `passed` counts the held connections that successors received, `failed` the held connections that were closed.
     """
 
-    def __init__(self, store: Store, authority: Authority, limit: int) -> None:
+    def __init__(self, authority: Authority, limit: int) -> None:
         self._limit = limit
         self._context = client.build_context(authority)
         self._since = time.time()
-        self._follower = Follower(store.list_changes, self._since)
+        self._follower = Follower(change_log.read_since, self._since)
         self._tunnels: dict[str, HeldTunnel] = {}
         self._unread: set[ItemKey] = set()
         self._tasks: set[asyncio.Task[None]] = set()

@@ -11,6 +11,7 @@ from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import Service
 from chalicelib.model.tunnels import gateways
 from chalicelib.model.tunnels.tunnels import ServedTunnel
+from chalicelib.storage.records import change_log
 from chalicelib.storage.records.change_log import ItemKey
 from edge.control.names.name_resolver import NameResolver
 from edge.control.special import SpecialNames
@@ -126,7 +127,7 @@ class World:
         for account in (A, B):
             served_records.put(worlds.group(account=account), worlds.authority(account=account))
         self._runner = asyncio.Runner()
-        self._follower = Follower(self.store.list_changes, 0)
+        self._follower = Follower(change_log.read_since, 0)
         self.start()
 
     def start(self, *, patience: float = 0, **settings: float) -> None:

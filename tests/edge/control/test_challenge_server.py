@@ -12,6 +12,7 @@ from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.tls import challenge_records
 from chalicelib.model.tunnels import gateways
 from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.storage.records import change_log
 from chalicelib.storage.records.change_log import ItemKey
 from edge.control import challenge_answers
 from edge.control.challenge_answers import ChallengeResponse
@@ -64,7 +65,7 @@ class World:
         self.server = ChallengeServer(self.settings, self.resolver, StoreReads(2), budget)
 
     def follow(self) -> None:
-        self.server.apply(item_key for change in self.store.list_changes(0) for item_key in change.item_keys)
+        self.server.apply(item_key for change in change_log.read_since(0) for item_key in change.item_keys)
 
     async def respond(self, host: str, path: str = PATH) -> ChallengeResponse:
         """Return the response to a request, while the log is read."""

@@ -5,17 +5,25 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from itertools import count
 from pathlib import Path
 
+import grpc
 import pytest
+from envoy.service.discovery.v3 import ads_pb2_grpc
+from envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryRequest
 
 from chalicelib.model.tunnels import gateways
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.storage.records.change_log import ItemKey
 from edge.control.control import Control
 from edge.control.names.name_resolver import NameResolver
+from edge.envoy.ads.catalog import TYPES
 from edge.process.progress import ENVOY, Progress
 from edge.process.settings import Settings
+from edge.ssh import loops
+from edge.ssh.loops import CheckingLoop
 from edge.store import gateway_records
 from edge.store.records import Grant, Opening
 from tests.conftest import free_port
@@ -63,7 +71,7 @@ def run(work: Callable[[World], Awaitable[None]], store: EdgeTable, folder: Path
     async def main() -> None:
         settings = Settings(directory=folder, metrics_port=free_port())
         resolver = CountingResolver(settings.tunnel_domain)
-        control = Control(settings, store, store.authority, resolver)
+        control = Control(settings, store.authority, resolver)
         serving = asyncio.create_task(control.serve())
         async with asyncio.timeout(30):
             await until(lambda: resolver.reads > 0 and settings.discovery_socket.exists())
@@ -72,7 +80,8 @@ def run(work: Callable[[World], Awaitable[None]], store: EdgeTable, folder: Path
         with suppress(asyncio.CancelledError):
             await serving
 
-    asyncio.run(main())
+    with asyncio.Runner(loop_factory=CheckingLoop) as runner:
+        runner.run(main())
 
 
 async def until(is_true: Callable[[], bool], *, within: float = 10) -> None:
@@ -96,6 +105,25 @@ def test_gateways_are_read_when_a_record_changes_or_a_lease_ends_and_every_twent
         await until(lambda: world.resolver.reads == reads + 1)
         await until(lambda: world.resolver.reads > reads + 1)
         assert {gateway.id: gateway.is_live for gateway in world.resolver.gateways} == {"gw-1": True, "gw-2": False}
+
+    run(work, edge_table, tmp_path)
+
+
+def test_an_idle_control_seldom_calls_the_store_and_seldom_wakes(edge_table: EdgeTable, tmp_path: Path) -> None:
+    async def work(world: World) -> None:
+        calls, wakes, socket = list[str](), count(), tmp_path / "discovery.sock"
+        async with grpc.aio.insecure_channel(f"unix:{socket}") as channel:
+            envoy = ads_pb2_grpc.AggregatedDiscoveryServiceStub(channel).DeltaAggregatedResources()
+            await envoy.write(DeltaDiscoveryRequest(type_url=TYPES["cluster"]))
+            await until(lambda: world.control.discovery.catalog.is_complete)
+            edge_table.before = lambda operation, _: calls.append(operation)
+            loops.check_before_events(partial(next, wakes))
+            await asyncio.sleep(4)
+            loops.check_before_events(None)
+            edge_table.before = lambda *_: None
+        assert {*calls} == {"Query"}
+        assert len(calls) / 4 <= 13.5  # four shards of the log 2.5 times a second, and blocks, bans and keys
+        assert next(wakes) / 4 <= 38
 
     run(work, edge_table, tmp_path)
 
@@ -137,7 +165,7 @@ def test_a_start_without_the_store_reports_again_and_again_what_it_waits_for(
         settings, lines, authority = Settings(directory=tmp_path), list[str](), edge_table.authority
         edge_table.is_away = True
         resolver = NameResolver(settings.tunnel_domain)
-        serving = asyncio.create_task(Control(settings, edge_table, authority, resolver).serve())
+        serving = asyncio.create_task(Control(settings, authority, resolver).serve())
         progress = Progress(tmp_path, ENVOY)
         async with asyncio.timeout(30):
             while len(lines) < 3:

@@ -85,15 +85,15 @@ def test_several_hosts_look_once_each_at_what_is_due() -> None:
 def test_a_check_that_another_host_claims_during_the_read_is_not_due(edge_table: EdgeTable) -> None:
     Reservations().add("a")
     (due,) = proof_checks.find_due(NOW, 10)
-    others = iter([due])
+    unclaimed = iter([due])
 
     def claim(operation: str, _: str) -> None:
-        for it in others if operation == "BatchGetItem" else ():
-            assert proof_checks.claim(it, until=NOW + 60)
+        for check in unclaimed if operation == "BatchGetItem" else ():
+            assert proof_checks.claim(check, until=NOW + 60)
 
     edge_table.before = claim
     assert asyncio.run(threads.call(proof_checks.find_due, NOW, 10)) == []
-    assert [it.id for it in proof_checks.find_due(NOW + 60, 10)] == [due.id]
+    assert [check.id for check in proof_checks.find_due(NOW + 60, 10)] == [due.id]
 
 
 def test_silent_domains_of_one_account_delay_nobody_and_are_few_at_once() -> None:

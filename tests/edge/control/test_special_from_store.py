@@ -16,6 +16,7 @@ from chalicelib.model.tunnels import gateways, tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import Proto, ServedTunnel
 from chalicelib.storage.client import dynamodb
+from chalicelib.storage.records import change_log
 from edge.control.names.name_resolver import NameResolver
 from edge.control.special import SpecialNames
 from edge.control.special_account import Shared
@@ -44,7 +45,7 @@ class Host:
         self.store, self.envoy = Store("local", DOMAIN), Envoy()
         gateways.announce(GATEWAY, lease=60)
         self.resolver = NameResolver(DOMAIN)
-        self._runner, self._follower = asyncio.Runner(), Follower(self.store.list_changes, time.time())
+        self._runner, self._follower = asyncio.Runner(), Follower(change_log.read_since, time.time())
         serving = SpecialServing(SETTINGS, "PEM")
         service = Service(DOMAIN, SETTINGS.tcp_ports, frozenset({f"*.{DOMAIN}"}))
         self.special = SpecialNames(

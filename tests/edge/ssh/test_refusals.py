@@ -5,6 +5,7 @@ import time
 
 from chalicelib.model.tunnels import ends
 from chalicelib.model.tunnels.tunnels import record_refusal
+from chalicelib.storage.records import change_log
 from edge.process import tasks
 from edge.process.settings import Limits
 from edge.ssh.lease import GatewayLease
@@ -42,7 +43,7 @@ def test_a_refusal_is_reported_that_the_store_does_not_return_at_once(edge_table
         store, client = edge_table, Client()
         store.permit("key", GRANT)
         store.before = fail_first_read
-        tunnels, follower = Tunnels(store, Limits()), Follower(store.list_changes, time.time())
+        tunnels, follower = Tunnels(store, Limits()), Follower(change_log.read_since, time.time())
         name = "tunnels.localhost:20000"
         opening = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9").with_name(name, f"tcp://{name}", "tcp")
         tunnel = await tunnels.open(opening, ("", 20000), client)

@@ -12,6 +12,7 @@ import pytest
 from chalicelib import ids
 from chalicelib.model.tunnels import gateways, tunnels
 from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.storage.records import change_log
 from edge.process.settings import Limits
 from edge.ssh.lease import GatewayLease
 from edge.ssh.online_tunnel import OnlineTunnel
@@ -44,7 +45,7 @@ class World:
         lease = GatewayLease(self.limits.lease, lambda: None)
         lease.on_log_read = self._on_log_read  # type: ignore[method-assign]
         self.checks = RightsChecks(self.tunnels, self.store, self.limits, lease)
-        self.follower = Follower(self.store.list_changes, time.time())
+        self.follower = Follower(change_log.read_since, time.time())
 
     def note(self, operation: str, body: str) -> None:
         if operation == "Query" and "changes#" in body:

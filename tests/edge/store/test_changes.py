@@ -1,16 +1,12 @@
 """The log of changes, followed by a reader whose clock and store are not those of the writers."""
 
 import random
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pytest
 
-from chalicelib.storage.records import change_log
 from chalicelib.storage.records.change_log import OVERLAP, Change, ItemKey
 from edge.store.changes import Follower
-from tests.edge.edge_table import EdgeTable
 
 POLL = 0.4  # seconds between reads
 
@@ -66,19 +62,6 @@ def test_a_reader_with_a_wrong_clock_returns_a_change_at_its_next_read(ahead: fl
     for number in range(200):
         log.write(1000 + POLL * number, f"c{number}")
         assert ids(follower.read(1000 + POLL * number + ahead)) == [f"c{number}"]
-
-
-def test_a_slow_store_delays_all_shards_of_the_log_only_once(edge_table: EdgeTable) -> None:
-    together = threading.Barrier(len(change_log.SHARDS), timeout=5)
-
-    def wait_for_others(_operation: str, _body: str) -> None:
-        together.wait()
-
-    edge_table.before = wait_for_others
-    edge_table.ban("a.tunnels.localhost")  # the calls of the main thread do not wait
-    assert (changes := change_log.read_since(0))
-    with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(edge_table.list_changes, 0).result() == changes
 
 
 def test_one_writer_with_a_fast_clock_delays_no_other() -> None:

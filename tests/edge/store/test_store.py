@@ -28,7 +28,7 @@ from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel, Traffic
 from chalicelib.storage.client import aws, dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
-from chalicelib.storage.records import items, table
+from chalicelib.storage.records import change_log, items, table
 from chalicelib.storage.records.items import Item
 from edge.process.settings import SettingError, Settings
 from edge.store import control_records, gateway_records, grants, link_authority, threads
@@ -81,7 +81,7 @@ def lost(store: Store, tunnels: Sequence[ServedTunnel]) -> frozenset[str]:
 
 def changed_ids(store: Store, since: float) -> set[str]:
     """Return the ids of the records that the log names since a second."""
-    return {item_key.id for change in store.list_changes(since) for item_key in change.item_keys}
+    return {item_key.id for change in change_log.read_since(since) for item_key in change.item_keys}
 
 
 def credential(client: Client, folder: Path, **fields: Any) -> tuple[Key, str]:
@@ -274,7 +274,7 @@ def test_a_gateway_is_up_from_its_first_word_to_its_last(records: Store) -> None
     assert [it.id for it in gateways.list_gateways()] == ["gw-2"]
     assert changed_ids(records, began) == {GATEWAY.id, other.id}
     assert [gateways.renew(id, lease=60) for id in ("gw-1", "gw-2")] == [False, True]
-    assert records.list_changes(time.time() + 1) == []
+    assert change_log.read_since(time.time() + 1) == []
 
 
 def test_a_gateway_that_has_ended_leaves_its_names_and_each_tunnel_is_ended_once(
@@ -423,7 +423,7 @@ def test_why_a_port_is_not_served_is_noted_for_its_gateway_until_it_has_ended(re
     for reason in ("Address already in use", ""):
         tunnels.record_refusal(tunnel, reason)
         assert tunnels.read_refusal(tunnel) == reason
-    assert len([it for change in records.list_changes(since) for it in change.item_keys if it.id == tunnel.id]) == 3
+    assert len([it for change in change_log.read_since(since) for it in change.item_keys if it.id == tunnel.id]) == 3
     close(tunnel)
     tunnels.record_refusal(tunnel, "Address already in use")
     assert online_tunnels.read_tunnels_of_gateway("gw-1") == []
@@ -641,7 +641,7 @@ def test_a_check_of_rights_reads_each_record_once(records: Store, admin: Client,
 
 def test_what_a_right_rests_on_is_told_when_it_changes(records: Store, admin: Client, tmp_path: Path) -> None:
     def changed(since: float) -> set[str]:
-        return {item_key.scope for change in records.list_changes(since) for item_key in change.item_keys}
+        return {item_key.scope for change in change_log.read_since(since) for item_key in change.item_keys}
 
     authority = admin.create("/ssh_certificate_authorities", {})
     bot = admin.create("/bot_users", {"name": "bot"})
@@ -704,7 +704,7 @@ def test_control_reads_the_answer_of_a_challenge_that_the_log_reports(records: S
     assert challenge_records.find(domain) is None
     challenge_records.put(domain, pending)
     assert challenge_records.find(domain) == pending
-    item_keys = {item_key for change in records.list_changes(since) for item_key in change.item_keys}
+    item_keys = {item_key for change in change_log.read_since(since) for item_key in change.item_keys}
     assert domain in map(challenge_records.find_domain, item_keys)
 
 
@@ -725,7 +725,7 @@ def test_special_names_of_edges_and_tunnels_are_listed_together(records: Store, 
     assert {*control_records.list_special_names()} == entries
     assert special_names.read(it.owner for it in entries) == {it.owner: it for it in entries}
     assert special_names.read([SpecialOwner(admin.account, tunnels[2].id)]) == {}
-    named = {special_names.find_owner(item_key) for change in records.list_changes(0) for item_key in change.item_keys}
+    named = {special_names.find_owner(item_key) for change in change_log.read_since(0) for item_key in change.item_keys}
     assert {it.owner for it in entries} <= named
 
 

@@ -230,7 +230,7 @@ class Edge:
         self.run(_end(self.controlling))
 
     def start_control(self) -> None:
-        self.control = Control(self.settings, self.store, self.store.authority)
+        self.control = Control(self.settings, self.store.authority)
         self.controlling = self.run(_begin(self.control))
 
     def settle(self) -> None:
@@ -287,7 +287,7 @@ def running(
     RUNNING.append(store)
     loop = asyncio.new_event_loop()
     gateway = SshGateway(settings, store, store.authority)
-    control = Control(settings, store, store.authority)
+    control = Control(settings, store.authority)
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     child, work, controlling = asyncio.run_coroutine_threadsafe(

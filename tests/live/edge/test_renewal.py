@@ -101,7 +101,7 @@ def test_the_operators_certificate_is_served_when_its_files_are_renewed(tmp_path
     async def ask() -> None:
         settings = Settings(directory=tmp_path, certificate=str(chain), private_key=str(key))
         store = EdgeTable()
-        serving = asyncio.create_task(Control(settings, store, store.authority).serve())
+        serving = asyncio.create_task(Control(settings, store.authority).serve())
         try:
             assert await _secret(tmp_path) == first
             put(second)

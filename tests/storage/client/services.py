@@ -63,6 +63,10 @@ class Service:
             self.answer(self.tls.wrap_socket(connection, server_side=True) if self.tls else connection)
         self.ended.release()
 
+    def choose(self, request: bytes) -> bytes:
+        """Return the answer to a request."""
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
     def answer(self, connection: socket.socket) -> None:
         with connection, connection.makefile("rb") as stream:
             for _ in range(self.ends):
@@ -74,7 +78,7 @@ class Service:
                 if len(self.requests) >= self.at_once:
                     self.complete.set()
                 self.complete.wait(5)
-                answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+                answer = self.choose(head + body)
                 connection.sendall(answer)
                 if answer in (BROKEN_OFF, NO_HTTP):
                     return

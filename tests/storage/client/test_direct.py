@@ -162,6 +162,32 @@ def test_anything_else_than_a_whole_answer_is_left_to_botocore(services: list[Se
     boto_client.close()
 
 
+class Echo(Service):
+    """Answers with the key of the item that a request wants."""
+
+    def choose(self, request: bytes) -> bytes:
+        return answer({"Item": json.loads(body(request))["Key"]})
+
+
+def test_calls_that_are_sent_at_the_same_time_have_their_own_answers(services: list[Service]) -> None:
+    keys = [{"TableName": "t", "Key": {"id": {"S": id}}} for id in ("a", "b", "c")]
+    services.append(service := Echo([], at_once=3))
+    boto_client = client(f"http://127.0.0.1:{service.port}")
+    assert caller_of(boto_client, service.port).call_each("get_item", keys) == [{"Item": key["Key"]} for key in keys]
+    assert service.connections == 3
+    boto_client.close()
+
+
+@pytest.mark.parametrize("bad", [REFUSED, BROKEN_OFF])
+def test_calls_of_which_one_fails_are_all_left_to_boto_clientcore(services: list[Service], bad: bytes) -> None:
+    services.append(service := Service([answer(FOUND), bad, answer(FOUND)], at_once=3))
+    boto_client = client(f"http://127.0.0.1:{service.port}")
+    caller, calls = caller_of(boto_client, service.port), [{"RequestItems": KEYS}] * 3
+    assert caller.call_each("batch_get_item", calls) is None
+    assert caller.call_each("batch_get_item", calls) == [FOUND] * 3
+    boto_client.close()
+
+
 def test_without_credentials_or_a_service_botocore_decides(services: list[Service]) -> None:
     services.append(service := Service([answer(FOUND)]))
     boto_client = client(f"http://127.0.0.1:{service.port}")

@@ -127,7 +127,7 @@ def test_a_tunnel_follows_the_ip_policies_of_its_reservation(
     module, policy = f"/reserved_domains/{reserve(admin, domain)}/ip_restriction", admin.create("/ip_policies", {})
     create_certificate(admin, domain)
     open_tunnel(table, admin, domain)
-    records, follower = load(resolver, domain), Follower(table.list_changes, time.time())
+    records, follower = load(resolver, domain), Follower(change_log.read_since, time.time())
     follower.read(time.time())
 
     def refusals() -> str:
@@ -161,7 +161,7 @@ def test_a_tunnel_follows_a_reservation_that_is_not_proved_beside_a_proved_wildc
     reserve(admin, "*.example.com")
     create_certificate(admin, OWN)
     open_tunnel(table, admin, OWN)
-    records, follower = load(resolver, OWN), Follower(table.list_changes, time.time())
+    records, follower = load(resolver, OWN), Follower(change_log.read_since, time.time())
     follower.read(time.time())
 
     def refusals() -> str:
@@ -200,7 +200,7 @@ def test_a_tunnel_follows_the_ip_policies_that_its_client_named(
     tunnel = table.open(replace(opening, ip_policies=(policy,)), most=100)
     assert tunnel.ip_policies == (policy,)
     assert online_tunnels.read_tunnels_of_gateway("gw-1") == [tunnel]
-    follower = Follower(table.list_changes, time.time())
+    follower = Follower(change_log.read_since, time.time())
 
     def read(before: AccountRecords | None) -> AccountRecords:
         if before is None:
@@ -240,7 +240,7 @@ def test_the_log_names_each_change_of_passwords(
     else:
         module = f"/reserved_domains/{reserve(admin, NAME)}/basic_auth"
         open_tunnel(table, admin)
-    records, follower = load(resolver, NAME), Follower(table.list_changes, time.time())
+    records, follower = load(resolver, NAME), Follower(change_log.read_since, time.time())
     follower.read(time.time())
 
     def digest() -> str:

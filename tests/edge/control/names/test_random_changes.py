@@ -14,6 +14,7 @@ import pytest
 
 from chalicelib.model.serving.account_view import Service
 from chalicelib.storage.client import aws
+from chalicelib.storage.records import change_log
 from chalicelib.storage.records.change_log import ItemKey
 from edge.control.names import name_resolver, reads
 from edge.process.settings import Limits
@@ -21,7 +22,7 @@ from edge.store.changes import Follower
 from tests.conftest import stored
 from tests.edge import case_counts
 from tests.edge.control.names.memory_table import MemoryTable
-from tests.edge.control.names.random_host import PORTS, STORE, D, Host, Surroundings, find_differences
+from tests.edge.control.names.random_host import PORTS, D, Host, Surroundings, find_differences
 from tests.edge.control.names.random_owner import VISITED, Operator, Owner
 from tests.edge.control.names.virtual_loop import DelayedCalls, ImmediateCalls, VirtualLoop
 from tests.transports import Client
@@ -39,7 +40,7 @@ class Case:
 
     def __init__(self, owners: list[Owner], operator: Operator, chance: Random, surroundings: Surroundings) -> None:
         self._owners, self._operator, self._chance = owners, operator, chance
-        self._follower = Follower(STORE.list_changes, time.time())
+        self._follower = Follower(change_log.read_since, time.time())
         self.host = Host(chance.choice(LIMITS), SERVICE, surroundings)
         self.host.read_blocks()
 
@@ -103,7 +104,6 @@ def _replace_moto(monkeypatch: pytest.MonkeyPatch, order: Random) -> Callable[[]
         for scope, partition in stored().items()
     }
     monkeypatch.setitem(aws._clients, "dynamodb", MemoryTable(records))
-    monkeypatch.setattr(STORE, "_shards", ImmediateCalls())
     monkeypatch.setattr(name_resolver, "ThreadPoolExecutor", ImmediateCalls)
     monkeypatch.setattr(reads, "ThreadPoolExecutor", DelayedCalls)
     return lambda: VirtualLoop(order)

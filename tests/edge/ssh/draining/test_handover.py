@@ -82,7 +82,7 @@ def run(
     async def serve() -> None:
         gateways.announce(Gateway("gw-1", "127.0.0.1", 1), lease=60)
         tunnel = online(store, opening())
-        links, handover = LinkStages(settings, store.authority, "gw-1"), Handover(store, store.authority, limit)
+        links, handover = LinkStages(settings, store.authority, "gw-1"), Handover(store.authority, limit)
         handover.add([tunnel])
         async with AsyncExitStack() as stack, asyncio.timeout(10):
             await stack.enter_async_context(links.serve())

@@ -54,18 +54,18 @@ class Rejections:
         if (edge := plan.edge or plan.refused_by) is None:
             return
         names = (plan.name, f"{domains.WILDCARD}{plan.name.partition('.')[2]}")
-        host = next((it for name in names for it in edge.hosts if it.name == name), None)
+        host = next((host for name in names for host in edge.hosts if host.name == name), None)
         if host is None:
             return
         hostport = edge_states.hostport_of(host)
-        found = {hostport: errors.refusal, **{it.id: errors.routes for it in edge.edge.routes}, **errors.certificates}
-        self._put(edge, hostport, found)
+        routes = {route.id: errors.routes for route in edge.edge.routes}
+        self._put(edge, hostport, {hostport: errors.refusal, **routes, **errors.certificates})
 
     def report_listener(self, plan: Plan, listener: str, error: str) -> None:
         """Replace the error about a listener of an edge."""
         port = listener.removeprefix(PORT_PREFIX) if listener.startswith(PORT_PREFIX) else ""
-        hosts = (it for it in plan.hosts if port_of(it.name) == port)
-        self._put(plan, listener, {edge_states.hostport_of(it): error for it in hosts})
+        hosts = (host for host in plan.hosts if port_of(host.name) == port)
+        self._put(plan, listener, {edge_states.hostport_of(host): error for host in hosts})
 
     def forget(self, item_keys: Iterable[ItemKey]) -> None:
         """Forget the errors that changed records may have resolved.
@@ -74,21 +74,25 @@ class Rejections:
         are also the errors that prevent names of the account from being served. If such a name is requested again and
         Envoy rejects it again, the error is reported again.
         """
-        changed = {it for it in item_keys if is_relevant(it)}
+        changed = {item_key for item_key in item_keys if is_relevant(item_key)}
         self._forget_certificates(changed)
-        owners = {it.id if it.scope == accounts.SCOPE else it.scope.partition("#")[0] for it in changed}
-        for edge in self._rejected.keys() & {it.id for it in changed}:
+        owners = {
+            item_key.id if item_key.scope == accounts.SCOPE else item_key.scope.partition("#")[0]
+            for item_key in changed
+        }
+        for edge in self._rejected.keys() & {item_key.id for item_key in changed}:
             self._replace(edge, self._rejected[edge], {})
-        for edge, found in list(self._rejected.items()):
-            if found.account in owners:
-                self._replace(edge, found, {name: it for name, it in found.errors.items() if name not in it})
+        for edge, rejected in list(self._rejected.items()):
+            if rejected.account in owners:
+                errors = {name: messages for name, messages in rejected.errors.items() if name not in messages}
+                self._replace(edge, rejected, errors)
 
     def errors_of(self, edge: str, revision: int) -> Errors:
         """Return the errors about a revision of an edge."""
-        found = self._rejected.get(edge)
-        if found is None or found.revision != revision:
+        rejected = self._rejected.get(edge)
+        if rejected is None or rejected.revision != revision:
             return {}
-        return {name: error for errors in found.errors.values() for name, error in errors.items()}
+        return {name: error for errors in rejected.errors.values() for name, error in errors.items()}
 
     def _report_certificates(self, account: str, errors: Errors) -> None:
         """Report each rejected certificate once. A change of the record of the certificate removes the report."""
@@ -108,21 +112,22 @@ class Rejections:
 
     def _put(self, plan: Plan, source: str, errors: Errors) -> None:
         edge = plan.edge
-        found = self._rejected.get(edge.id)
-        if found is None or found.revision != edge.revision:
-            found = _Rejected(edge.account, edge.revision)
+        rejected = self._rejected.get(edge.id)
+        if rejected is None or rejected.revision != edge.revision:
+            rejected = _Rejected(edge.account, edge.revision)
         redacted = {name: redact(error, _own_ids(plan)) for name, error in errors.items() if error}
-        others = {name: it for name, it in found.errors.items() if name != source}
-        self._replace(edge.id, found, {**others, **({source: redacted} if redacted else {})})
+        other_errors = {name: messages for name, messages in rejected.errors.items() if name != source}
+        self._replace(edge.id, rejected, {**other_errors, **({source: redacted} if redacted else {})})
 
-    def _replace(self, edge: str, found: _Rejected, errors: dict[str, Errors]) -> None:
+    def _replace(self, edge: str, rejected: _Rejected, errors: dict[str, Errors]) -> None:
         before = self._rejected.pop(edge, None)
         if errors:
-            self._rejected[edge] = _Rejected(found.account, found.revision, errors)
+            self._rejected[edge] = _Rejected(rejected.account, rejected.revision, errors)
         if before != self._rejected.get(edge):
             at = clock.rfc3339(clock.now())
-            report = Report(found.revision, at, self._host, self.errors_of(edge, found.revision)) if errors else None
-            self._write(found.account, edge, report)
+            messages = self.errors_of(edge, rejected.revision)
+            report = Report(rejected.revision, at, self._host, messages) if errors else None
+            self._write(rejected.account, edge, report)
 
 
 def is_relevant(item_key: ItemKey) -> bool:
@@ -137,10 +142,10 @@ def redact(sentence: str, own_ids: Iterable[str]) -> str:
     """Return an error of Envoy without file names, and without ids that are not in `own_ids`."""
     allowed = frozenset(own_ids)
     text = _LEAD.sub("", " ".join(sentence.split()))
-    text = _ID.sub(lambda found: found[0] if found[0] in allowed else "…", _FILE.sub("a file", text))
+    text = _ID.sub(lambda match: match[0] if match[0] in allowed else "…", _FILE.sub("a file", text))
     return "".join(letter for letter in text if letter.isprintable())[: edge_status.MAX_ERROR]
 
 
 def _own_ids(plan: Plan) -> frozenset[str]:
-    certificates = {it.certificate for it in plan.hosts}
-    return frozenset({plan.edge.id, *(it.id for it in plan.edge.routes), *certificates, *plan.backends})
+    certificates = {host.certificate for host in plan.hosts}
+    return frozenset({plan.edge.id, *(route.id for route in plan.edge.routes), *certificates, *plan.backends})

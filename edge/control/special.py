@@ -52,16 +52,16 @@ class EnvoyPublisher:
     async def wait_for_scopes(self, requirements: Mapping[str, str]) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(_ANSWER_TIMEOUT):
-                while not all(self._has_scope(*it) for it in requirements.items()):
+                while not all(self._has_scope(host, requirement) for host, requirement in requirements.items()):
                     await asyncio.sleep(_FORM_POLL)
 
     def _has_scope(self, host: str, requirement: str) -> bool:
         """Return whether each loaded name that matches a host has a scope for this handshake requirement."""
         loaded = self._sender.scopes
-        return all(loaded[it].name == managers.scope_of(it, requirement) for it in _names_at(host, loaded))
+        return all(loaded[name].name == managers.scope_of(name, requirement) for name in _names_at(host, loaded))
 
     async def publish(self, changes: Changes) -> None:
-        stages = [it for it in split_stages(changes) if it]
+        stages = [stage for stage in split_stages(changes) if stage]
         for number, stage in enumerate(stages, start=1):
             sent = self._discovery.apply(stage)
             if number < len(stages):
@@ -92,22 +92,22 @@ class SpecialNames:
     @property
     def names(self) -> frozenset[str]:
         """Return all special names, as host or host:port."""
-        return frozenset(name for it in self._accounts.values() for name in it.hosts)
+        return frozenset(name for account in self._accounts.values() for name in account.hosts)
 
     @property
     def is_busy(self) -> bool:
         """Return whether any account has unfinished work."""
-        return self._is_reading or not all(it.is_idle for it in self._accounts.values())
+        return self._is_reading or not all(account.is_idle for account in self._accounts.values())
 
     @property
     def is_complete(self) -> bool:
         """Return whether all work is done, and the store has answered for every account."""
-        return not self.is_busy and not any(it.is_unavailable for it in self._accounts.values())
+        return not self.is_busy and not any(account.is_unavailable for account in self._accounts.values())
 
     def is_changing(self, account: str) -> bool:
         """Return whether the special names of an account have unfinished work."""
-        known = self._accounts.get(account)
-        return self._has_unread(account) or (known is not None and not known.is_idle)
+        special_account = self._accounts.get(account)
+        return self._has_unread(account) or (special_account is not None and not special_account.is_idle)
 
     async def start(self, report: Callable[[str], None]) -> None:
         """Load all special names, and report the progress. Raises Unavailable.
@@ -118,18 +118,18 @@ class SpecialNames:
         for entry in await threads.call(control_records.list_special_names):
             self._account(entry.owner.account).put_first(entry)
         reported, deadline = -1, 0.0
-        while (tried := sum(it.was_tried for it in self._accounts.values())) < len(self._accounts):
+        while (tried := sum(account.was_tried for account in self._accounts.values())) < len(self._accounts):
             if tried != reported:
                 reported, deadline = tried, time.monotonic() + self._timeout
                 with suppress(OSError):  # the report can fail, for example if the disk is full
                     report(f"the control process is reading special names: {tried} of {len(self._accounts)} accounts")
             elif time.monotonic() > deadline:
-                await asyncio.gather(*(it.close_late() for it in self._accounts.values()))
+                await asyncio.gather(*(account.close_late() for account in self._accounts.values()))
                 return
             await asyncio.sleep(_FORM_POLL)
         with suppress(TimeoutError):
             async with asyncio.timeout(self._patience):
-                while not all(it.is_read for it in self._accounts.values()):
+                while not all(account.is_read for account in self._accounts.values()):
                     await asyncio.sleep(_FORM_POLL)
 
     def apply(self, item_keys: Iterable[ItemKey]) -> None:
@@ -137,7 +137,7 @@ class SpecialNames:
         changed = set(item_keys)
         for item_key in self._suspects - changed:
             log.event("change_missed", id=item_key.id)
-        self._suspects = {item_key for it in self._accounts.values() for item_key in it.missed} - changed
+        self._suspects = {item_key for account in self._accounts.values() for item_key in account.missed} - changed
         self._unread |= {owner for item_key in changed if (owner := special_names.find_owner(item_key))}
         for item_key in changed:
             for account in self._accounts_of(item_key):
@@ -171,39 +171,41 @@ class SpecialNames:
         """Wait until special names have no pending changes, at most a second. Only names that match `name` count."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_ANSWER_TIMEOUT):
-                while self._is_reading or any(not it.is_idle for it in self._accounts.values() if it.covers(name)):
+                while self._is_reading or any(
+                    not account.is_idle for account in self._accounts.values() if account.covers(name)
+                ):
                     await asyncio.sleep(_FORM_POLL)
 
     def plan_of(self, edge: str) -> Plan | None:
         """Return the plan of a special edge, or None."""
-        every = (plan for it in self._accounts.values() for plan in it.plans.edges)
-        return next((it for it in every if it.edge.id == edge), None)
+        plans = (plan for account in self._accounts.values() for plan in account.plans.edges)
+        return next((plan for plan in plans if plan.edge.id == edge), None)
 
     def find_plan(self, listener: str) -> Plan | None:
         """Return the plan of the edge to which a listener belongs, or None."""
         kind, _, name = listener.partition("/")
         if kind == "edge":
             return self.plan_of(name.partition("/")[0])
-        every = (plan for it in self._accounts.values() for plan in it.plans.ports)
-        return next((it.edge for it in every if f"{PORT_PREFIX}{it.port}" == listener and it.edge), None)
+        plans = (plan for account in self._accounts.values() for plan in account.plans.ports)
+        return next((plan.edge for plan in plans if f"{PORT_PREFIX}{plan.port}" == listener and plan.edge), None)
 
     def list_listeners(self, edge: str) -> list[str]:
         """Return the names of a special edge's listeners."""
-        found = [edge_listeners.find_name(plan)] if (plan := self.plan_of(edge)) else []
-        every = (plan for it in self._accounts.values() for plan in it.plans.ports)
-        return [*found, *(f"{PORT_PREFIX}{it.port}" for it in every if it.edge and it.edge.edge.id == edge)]
+        names = [edge_listeners.find_name(plan)] if (plan := self.plan_of(edge)) else []
+        plans = (plan for account in self._accounts.values() for plan in account.plans.ports)
+        return [*names, *(f"{PORT_PREFIX}{plan.port}" for plan in plans if plan.edge and plan.edge.edge.id == edge)]
 
     def tunnel_at(self, port: str) -> ServedTunnel | None:
         """Return the tunnel that has a port, or None."""
-        every = (plan for it in self._accounts.values() for plan in it.plans.ports)
-        return next((it.tunnel for it in every if it.port == port and it.tunnel), None)
+        plans = (plan for account in self._accounts.values() for plan in account.plans.ports)
+        return next((plan.tunnel for plan in plans if plan.port == port and plan.tunnel), None)
 
     async def serve(self) -> None:
         """Read changed entries of the stored list, and check the accounts, until cancelled."""
         try:
             await self._checking.run()
         finally:
-            await asyncio.gather(*(it.stop() for it in self._accounts.values()))
+            await asyncio.gather(*(account.stop() for account in self._accounts.values()))
 
     async def check(self) -> float:
         """Read changed entries of the stored list, then check each account. Start a resync if it is due.
@@ -239,7 +241,7 @@ class SpecialNames:
 
     def _has_unread(self, account: str) -> bool:
         """Return whether entries of an account are unread. True also if changed records wait for such entries."""
-        return account in self._waiting or any(it.account == account for it in self._unread | self._reading)
+        return account in self._waiting or any(owner.account == account for owner in self._unread | self._reading)
 
     async def _read_entries(self) -> None:
         """Read changed entries, then handle the changed records that waited. The next check repeats a failed read."""
@@ -270,10 +272,11 @@ class SpecialNames:
         """Return the accounts that a changed record may affect."""
         if item_key.scope == GATEWAYS:
             users = self._shared.gateway_users.of(item_key.id)
-            return [self._accounts[it] for it in users if it in self._accounts]
+            return [self._accounts[user] for user in users if user in self._accounts]
         if item_key.scope.startswith(PROVED):
             domain = item_key.scope.removeprefix(PROVED)
-            return [it for it in self._accounts.values() if any(_is_proved_by(host, domain) for host in it.hosts)]
+            candidates = self._accounts.values()
+            return [account for account in candidates if any(_is_proved_by(host, domain) for host in account.hosts)]
         account = item_key.id if item_key.scope == accounts.SCOPE else item_key.scope.partition("#")[0]
         return [self._accounts[account]] if account in self._accounts else []
 
@@ -281,7 +284,7 @@ class SpecialNames:
 def _names_at(host: str, names: Iterable[str]) -> Iterable[str]:
     """Return the names that match a host, which can be a wildcard."""
     if host.startswith(domains.WILDCARD):
-        return [it for it in names if f"{domains.WILDCARD}{it.partition('.')[2]}" == host]
+        return [name for name in names if f"{domains.WILDCARD}{name.partition('.')[2]}" == host]
     return {host}.intersection(names)
 
 

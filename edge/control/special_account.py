@@ -29,7 +29,7 @@ from edge.store.records import AccountHosts, Unavailable, Undecodable
 class ItemReader(Protocol):
     """Reads the records of an account. The methods block, and raise Unavailable."""
 
-    def read_items(self, account: str, ids: Iterable[str], known: AccountRecords | None) -> AccountRecords: ...
+    def read_items(self, account: str, ids: Iterable[str], records: AccountRecords | None) -> AccountRecords: ...
 
     def read_changed(self, records: AccountRecords, item_keys: Iterable[ItemKey]) -> AccountRecords: ...
 
@@ -119,7 +119,7 @@ class SpecialAccount:
     @property
     def hosts(self) -> frozenset[str]:
         """Return the special hosts and ports, as host or host:port."""
-        return frozenset(name for it in self._entries.values() for name in special_plans.list_names(it))
+        return frozenset(name for entry in self._entries.values() for name in special_plans.list_names(entry))
 
     def covers(self, name: str) -> bool:
         """Return whether a name is special, or was special in the plans that Envoy has."""
@@ -134,7 +134,7 @@ class SpecialAccount:
     def put(self, id: str, entry: SpecialEntry | None) -> None:
         """Replace the entry of an edge or tunnel; None removes the entry."""
         if self._entries.get(id) != entry:
-            self._entries = {key: it for key, it in self._entries.items() if key != id} | ({id: entry} if entry else {})
+            self._entries = {key: entry for key, entry in {**self._entries, id: entry}.items() if entry}
             self.wake()
 
     def change(self, item_keys: Iterable[ItemKey]) -> None:
@@ -217,54 +217,54 @@ class SpecialAccount:
                 log.failure("special_names_failed", error, account=self.account)
 
     def _list_closed(self) -> frozenset[str]:
-        return special_plans.list_hosts(it for id, it in self._handled.items() if id in self._closed)
+        return special_plans.list_hosts(entry for id, entry in self._handled.items() if id in self._closed)
 
     async def _read(self, work: _Work) -> None:
         """Read changed records, and all records of new entries. Without entries, forget all records."""
         shared, ids = self._shared, frozenset(self._handled)
         is_kept = self._read_ids <= ids  # false after the removal of an entry: then all records are read again
-        known, had = (self._records, self._read_ids) if is_kept else (None, frozenset[str]())
+        records, had = (self._records, self._read_ids) if is_kept else (None, frozenset[str]())
         try:
-            if known and work.changed:
-                known = await shared.run(shared.reader.read_changed, known, work.changed)
-            if known and work.is_resync:
-                known = await self._resync(known)
+            if records and work.changed:
+                records = await shared.run(shared.reader.read_changed, records, work.changed)
+            if records and work.is_resync:
+                records = await self._resync(records)
         except Undecodable:
-            known, had = None, frozenset()  # a record is malformed: read all again, to find the entries without it
-        known, more = await self._read_entries(sorted(ids - had), known)
-        if any(it.startswith(WILDCARD) for it in special_plans.list_hosts(self._handled.values())):
+            records, had = None, frozenset()  # a record is malformed: read all again, to find the entries without it
+        records, more = await self._read_entries(sorted(ids - had), records)
+        if any(host.startswith(WILDCARD) for host in special_plans.list_hosts(self._handled.values())):
             self._all_hosts = await shared.run(shared.list_hosts, self.account)
-        self._records, self._read_ids = known, had | more
+        self._records, self._read_ids = records, had | more
         self._closed = ids - self._read_ids
         used = gateway_users.list_gateways(self._records) if self._records else frozenset[str]()
         shared.gateway_users.put(self.account, used | self._all_hosts.gateways)
 
     async def _read_entries(
-        self, ids: Sequence[str], known: AccountRecords | None
+        self, ids: Sequence[str], records: AccountRecords | None
     ) -> tuple[AccountRecords | None, frozenset[str]]:
-        """Add the records of edges and tunnels to the known records.
+        """Add the records of edges and tunnels to `records`.
 
         Also return the ids that could be read. An edge or tunnel with a malformed record is left out.
         """
         if not ids:
-            return known, frozenset()
+            return records, frozenset()
         try:
-            return await self._shared.run(self._shared.reader.read_items, self.account, ids, known), frozenset(ids)
+            return await self._shared.run(self._shared.reader.read_items, self.account, ids, records), frozenset(ids)
         except Undecodable:
             if len(ids) == 1:
-                return known, frozenset()
+                return records, frozenset()
         middle = len(ids) // 2
-        known, first = await self._read_entries(ids[:middle], known)
-        known, second = await self._read_entries(ids[middle:], known)
-        return known, first | second
+        records, first = await self._read_entries(ids[:middle], records)
+        records, second = await self._read_entries(ids[middle:], records)
+        return records, first | second
 
-    async def _resync(self, known: AccountRecords) -> AccountRecords:
+    async def _resync(self, records: AccountRecords) -> AccountRecords:
         """Read all records again. Add to `missed` each changed record that the change log has not reported."""
         lapsed = self._find_lapsed()
-        found: AccountRecords = await self._shared.run(self._shared.reader.resync, known)
-        both = known.versions.keys() & found.versions.keys()
-        self.missed |= known.find_differences(found, both) - lapsed - self._work.changed
-        return found
+        new_records: AccountRecords = await self._shared.run(self._shared.reader.resync, records)
+        both = records.versions.keys() & new_records.versions.keys()
+        self.missed |= records.find_differences(new_records, both) - lapsed - self._work.changed
+        return new_records
 
     async def _publish(self) -> None:
         """Plan all special names, and send the differences to Envoy."""
@@ -275,13 +275,13 @@ class SpecialAccount:
         shared, now = self._shared, time.time()
         records = self._records or AccountRecords(self.account, frozenset())
         service = shared.service()
-        read = [it for id, it in self._handled.items() if id in self._read_ids]
+        read = [entry for id, entry in self._handled.items() if id in self._read_ids]
         plans = special_plans.make_plans(read, records, service, self._all_hosts.hosts, self._list_closed())
         view = AccountView(records, service)
         clusters, former = shared.serving.build_clusters(plans, view), self._clusters
         if clusters != former:
-            kept = {it.key: it for it in (*former, *clusters)}
-            await shared.publisher.hold(self._owner, kept.values())
+            all_clusters = {cluster.key: cluster for cluster in (*former, *clusters)}
+            await shared.publisher.hold(self._owner, all_clusters.values())
         requirements = special_plans.find_requirements(plans)
         await shared.publisher.wait_for_scopes(special_plans.find_changed(self._requirements, requirements))
         await shared.publisher.publish(shared.serving.update(plans, view))

@@ -88,20 +88,20 @@ class Sender:
         Envoy then ends the handshakes that wait for these secrets.
         """
         refused = [*names]
-        rejected = [it for it in refused if self._discovery.catalog.refusal(Name("secret", it))]
-        self._discovery.apply({Key("secret", it): None for it in rejected})
+        rejected = [name for name in refused if self._discovery.catalog.refusal(Name("secret", name))]
+        self._discovery.apply({Key("secret", name): None for name in rejected})
         self._discovery.refuse(refused)
 
     async def withdraw(self, names: Iterable[str]) -> None:
         """Remove the secrets and scopes of names together. Then remove the clusters that no other name uses."""
-        gone = [*names]
-        for name in gone:
+        server_names = [*names]
+        for name in server_names:
             self._sending.pop(name, None)
-        removed: Changes = {Key("secret", name): None for name in gone}
-        scoped: Changes = {key: None for name in gone if (key := self._scopes.pop(name, None))}
-        unused = [key for name in gone for key in self._counts.reduce(name)]
+        removed: Changes = {Key("secret", name): None for name in server_names}
+        scoped: Changes = {key: None for name in server_names if (key := self._scopes.pop(name, None))}
+        unused = [key for name in server_names for key in self._counts.reduce(name)]
         sent = self._discovery.apply({**removed, **scoped, **self._expired()})
-        self._discovery.refuse(gone)
+        self._discovery.refuse(server_names)
         await self._discovery.wait_until_settled(sent, timeout=_TIMEOUT)
         self._remove_unused(unused)
 
@@ -118,18 +118,18 @@ class Sender:
 
         `owner` is a text that is not a server name. Server names are owners too: `send` sends their clusters.
         """
-        made = {it.key: it for it in clusters}
-        self._counts.add(owner, made)
-        await self._apply(made)
-        self._remove_unused(self._counts.reduce(owner, made))
+        clusters_by_key = {cluster.key: cluster for cluster in clusters}
+        self._counts.add(owner, clusters_by_key)
+        await self._apply(clusters_by_key)
+        self._remove_unused(self._counts.reduce(owner, clusters_by_key))
 
     async def _send(self, resources: NameResources) -> Rejection | None:
-        name, keys = resources.name, [it.key for it in resources.clusters]
+        name, keys = resources.name, [cluster.key for cluster in resources.clusters]
         self._counts.add(name, keys)
-        await self._apply({it.key: it for it in resources.clusters if not it.is_emptied})
+        await self._apply({cluster.key: cluster for cluster in resources.clusters if not cluster.is_emptied})
         rejection = await self._try(resources, "scope", resources.scope)
         if not rejection:
-            await self._apply({it.key: it for it in resources.clusters if it.is_emptied})
+            await self._apply({cluster.key: cluster for cluster in resources.clusters if cluster.is_emptied})
         rejection = rejection or await self._try(resources, "secret", resources.secret)
         if not self._is_latest(resources):
             return None
@@ -180,10 +180,10 @@ class Sender:
 
         A replaced scope expires after _RETENTION seconds.
         """
-        gone = [key for key, end in self._closed.items() if end <= self._now()]
-        for key in gone:
+        expired = [key for key, end in self._closed.items() if end <= self._now()]
+        for key in expired:
             del self._closed[key]
-        return dict.fromkeys(gone)
+        return dict.fromkeys(expired)
 
     def _remove_unused(self, keys: Iterable[Key]) -> None:
         self._discovery.apply({key: None for key in keys if not self._counts.is_used(key)})

@@ -38,8 +38,8 @@ class SpecialPlans:
     @property
     def byte_tunnels(self) -> list[ServedTunnel]:
         """Return the tunnels to which Envoy forwards TLS or TCP connections directly, not through a tunnel group."""
-        passed = (it.site.tunnel for it in self.tunnels if it.site)
-        return [*passed, *(it.tunnel for it in self.ports if it.tunnel)]
+        passed = (plan.site.tunnel for plan in self.tunnels if plan.site)
+        return [*passed, *(plan.tunnel for plan in self.ports if plan.tunnel)]
 
 
 def make_plans(
@@ -53,20 +53,22 @@ def make_plans(
 
     `entries` is the account's part of the stored list of special names. `closed` are hosts with unreadable records.
     """
-    every, now = sorted(entries, key=lambda entry: entry.owner), datetime.now(UTC)
-    planned_edges = (names.plan_edge(it.owner.id, records, now, service) for it in every if not _is_of_tunnel(it))
-    edges = tuple(it for it in planned_edges if it and names.is_special_edge(it.edge))
+    entries, now = sorted(entries, key=lambda entry: entry.owner), datetime.now(UTC)
+    planned_edges = (
+        names.plan_edge(entry.owner.id, records, now, service) for entry in entries if not _is_of_tunnel(entry)
+    )
+    edges = tuple(plan for plan in planned_edges if plan and names.is_special_edge(plan.edge))
     special = closed.union(host.name for plan in edges for host in plan.hosts)
-    wildcards = {it for it in special if it.startswith(WILDCARD)}
-    below = (it for it in hosts_of_account if f"{WILDCARD}{it.partition('.')[2]}" in wildcards - {it})
-    hosts = [name for it in every if _is_of_tunnel(it) for name in list_names(it) if not port_of(name)]
+    wildcards = {host for host in special if host.startswith(WILDCARD)}
+    below = (host for host in hosts_of_account if f"{WILDCARD}{host.partition('.')[2]}" in wildcards - {host})
+    hosts = [name for entry in entries if _is_of_tunnel(entry) for name in list_names(entry) if not port_of(name)]
     passed = names.plan_names(hosts, records, now, service).values()
-    ports = sorted({port for it in every for name in list_names(it) if (port := port_of(name))})
-    planned = (names.plan_port(it, records, now, service) for it in ports)
+    ports = sorted({port for entry in entries for name in list_names(entry) if (port := port_of(name))})
+    planned = (names.plan_port(port, records, now, service) for port in ports)
     return SpecialPlans(
         edges,
-        tuple(it for it in passed if it.site and it.is_special and it.name not in closed),
-        tuple(it for it in planned if it.edge or it.tunnel),
+        tuple(plan for plan in passed if plan.site and plan.is_special and plan.name not in closed),
+        tuple(plan for plan in planned if plan.edge or plan.tunnel),
         frozenset(below) - closed,
         closed,
     )
@@ -74,14 +76,14 @@ def make_plans(
 
 def find_requirements(plans: SpecialPlans) -> Mapping[str, str]:
     """Return by host which requirement each HTTPS edge has for handshakes, such as client certificates."""
-    every = ((scopes.handshake_requirement(it), it) for it in plans.edges if not it.is_stream)
-    return {host.name: requirement for requirement, plan in every for host in plan.hosts if host.answers}
+    requirements = ((scopes.handshake_requirement(plan), plan) for plan in plans.edges if not plan.is_stream)
+    return {host.name: requirement for requirement, plan in requirements for host in plan.hosts if host.answers}
 
 
 def find_changed(before: Mapping[str, str], after: Mapping[str, str]) -> Mapping[str, str]:
     """Return the changed handshake requirements by host. "" means that the host has no special requirement."""
     hosts = before.keys() | after.keys()
-    return {it: after.get(it, "") for it in hosts if before.get(it, "") != after.get(it, "")}
+    return {host: after.get(host, "") for host in hosts if before.get(host, "") != after.get(host, "")}
 
 
 def _is_of_tunnel(entry: SpecialEntry) -> bool:
@@ -89,7 +91,7 @@ def _is_of_tunnel(entry: SpecialEntry) -> bool:
 
 
 def list_hosts(entries: Iterable[SpecialEntry]) -> frozenset[str]:
-    return frozenset(name for it in entries for name in list_names(it) if not port_of(name))
+    return frozenset(name for entry in entries for name in list_names(entry) if not port_of(name))
 
 
 def list_names(entry: SpecialEntry) -> list[str]:
@@ -99,4 +101,4 @@ def list_names(entry: SpecialEntry) -> list[str]:
     """
     if kinds.identify(entry.owner.id) is kinds.TCP_EDGES:
         return list(entry.hostports)
-    return [it.removesuffix(":443") for it in entry.hostports]
+    return [hostport.removesuffix(":443") for hostport in entry.hostports]

@@ -43,24 +43,24 @@ class SpecialServing:
 
         Other names can share these clusters.
         """
-        found = {it.gateway for it in plans.byte_tunnels} & view.gateways.keys()
-        gateways = (view.gateways[id] for id in sorted(found))
-        return [clusters.build_bytes_cluster(it, self._link_authority, self._settings) for it in gateways]
+        ids = {tunnel.gateway for tunnel in plans.byte_tunnels} & view.gateways.keys()
+        gateways = (view.gateways[id] for id in sorted(ids))
+        return [clusters.build_bytes_cluster(gateway, self._link_authority, self._settings) for gateway in gateways]
 
     def block(self, networks: Iterable[str], banned: Iterable[str]) -> Changes:
         """Return the resources with which Envoy refuses blocked networks and banned hosts."""
         blocked = sorted(networks)
-        rules = {it.key: it for it in blocking.build_rules(blocked, banned)}
+        rules = {rule.key: rule for rule in blocking.build_rules(blocked, banned)}
         return {**rules, **self._listeners.block(blocked)}
 
     def _publish(self, keys: Iterable[Key]) -> Iterator[tuple[Key, Resource | None]]:
         """Yield the resources with these keys that have changed since they were last yielded."""
         for key in keys:
-            found = self._resources.find(key) or self._shields.find(key)
-            if found != self._published.get(key):
-                yield key, found
-            if found:
-                self._published[key] = found
+            resource = self._resources.find(key) or self._shields.find(key)
+            if resource != self._published.get(key):
+                yield key, resource
+            if resource:
+                self._published[key] = resource
             else:
                 self._published.pop(key, None)
 
@@ -80,7 +80,7 @@ class SpecialServing:
             yield self._build_part(host, https_listener.INTERNAL, refuses_challenges=False)
 
     def _build_edge(self, plan: Plan, view: AccountView) -> Iterator[Resource]:
-        hosts = [it.name for it in plan.hosts if it.answers and not port_of(it.name)]
+        hosts = [host.name for host in plan.hosts if host.answers and not port_of(host.name)]
         # Hosts that differ only in the TLS version share a filter chain, so no listener is built for these.
         has_listener = plan.is_stream or bool(plan.trusted) or plan.requires_sign_in
         chain = https_listener.INTERNAL if has_listener else tls_contexts.version_of(plan)
@@ -116,7 +116,7 @@ class SpecialServing:
         Other edges or tunnels serve these names. Each rule is a part of the listener's matcher, which selects a filter
         chain by server name.
         """
-        for name in sorted(plans.below.union(*(it.served_elsewhere for it in plans.edges))):
+        for name in sorted(plans.below.union(*(plan.served_elsewhere for plan in plans.edges))):
             yield self._build_part(name, tls_contexts.DEFAULT_VERSION, refuses_challenges=True)
 
     def _build_part(self, name: str, chain: str, *, refuses_challenges: bool) -> Resource:
@@ -132,22 +132,22 @@ class _AccountResources:
     """
 
     def __init__(self) -> None:
-        self._found: dict[Key, dict[str, Resource]] = {}
+        self._resources: dict[Key, dict[str, Resource]] = {}
         self._keys: dict[str, frozenset[Key]] = {}
 
     def put(self, account: str, resources: Iterable[Resource]) -> frozenset[Key]:
         """Replace the resources of an account. Return the keys of its former and its new resources."""
-        before, new = self._keys.pop(account, frozenset[Key]()), {it.key: it for it in resources}
+        before, new = self._keys.pop(account, frozenset[Key]()), {resource.key: resource for resource in resources}
         for key in before:
-            del self._found[key][account]
-            if not self._found[key]:
-                del self._found[key]
-        for key, it in new.items():
-            self._found.setdefault(key, {})[account] = it
+            del self._resources[key][account]
+            if not self._resources[key]:
+                del self._resources[key]
+        for key, resource in new.items():
+            self._resources.setdefault(key, {})[account] = resource
         if new:
             self._keys[account] = frozenset(new)
         return before.union(new)
 
     def find(self, key: Key) -> Resource | None:
-        found = self._found.get(key)
-        return next(reversed(found.values())) if found else None
+        by_account = self._resources.get(key)
+        return next(reversed(by_account.values())) if by_account else None

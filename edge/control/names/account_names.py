@@ -17,7 +17,7 @@ from edge.control.names.account_plans import AccountPlans
 from edge.control.names.gateway_users import GatewayUsers
 from edge.control.names.key_changes import BASE_NAME, PROVED
 from edge.control.names.loading import Loading, Outcome
-from edge.control.names.searches import Found
+from edge.control.names.searches import SearchResult
 from edge.plan import cold_reads
 from edge.process import log
 from edge.store.records import Unavailable, Undecodable
@@ -32,7 +32,7 @@ class _Steps:
     changed: set[ItemKey] = field(default_factory=set)
     is_replanned: bool = False
     ended_pages: set[str] = field(default_factory=set)
-    wanted: dict[str, Found | None] = field(default_factory=dict)
+    requests: dict[str, SearchResult | None] = field(default_factory=dict)
     without_secret: set[str] = field(default_factory=set)
     unused: set[str] = field(default_factory=set)
     is_resynced: bool = False
@@ -67,12 +67,12 @@ class AccountNames:
 
         All accounts of the host also share a limit on waiting names. One account must not use that limit up.
         """
-        return len(self._work.wanted) >= _MAX_WAITING
+        return len(self._work.requests) >= _MAX_WAITING
 
     def is_affected_by_proof(self, item_key: ItemKey) -> bool:
         """Return whether the record of a proved domain can affect a loaded name, its edge, or a wanted name."""
         domain = item_key.scope.removeprefix(PROVED)
-        is_wanted = any(cold_reads.is_proved_by(it, domain) for it in self._work.wanted)
+        is_wanted = any(cold_reads.is_proved_by(name, domain) for name in self._work.requests)
         return is_wanted or self._plans.records.is_affected_by(item_key)
 
     def find_plan(self, edge: str) -> Plan | None:
@@ -81,13 +81,13 @@ class AccountNames:
         Return None if no name of the edge is loaded, or if the plan may be outdated, because the account has unfinished
         work or unread changes.
         """
-        every = (it.edge or it.refused_by for it in self._plans.plans.values())
+        edge_plans = (plan.edge or plan.refused_by for plan in self._plans.plans.values())
         is_current = not (self.is_busy or self._work or self._plans.unread)
-        return next((it for it in every if it and it.edge.id == edge), None) if is_current else None
+        return next((plan for plan in edge_plans if plan and plan.edge.id == edge), None) if is_current else None
 
-    def want(self, name: str, found: Found | None = None) -> None:
-        """Load a name, or send its certificate again. `found` is the result of the search for the name's account."""
-        self._work.wanted[name] = found
+    def want(self, name: str, result: SearchResult | None = None) -> None:
+        """Load a name, or send its certificate again. `result` is the result of the search for the name's account."""
+        self._work.requests[name] = result
         self._wake()
 
     def release(self, name: str) -> None:
@@ -97,7 +97,7 @@ class AccountNames:
     def change(self, item_keys: Iterable[ItemKey]) -> None:
         """Read changed records again, and update the names that use them."""
         self._work.changed.update(item_keys)
-        self._work.wanted = dict.fromkeys(self._work.wanted)  # without search results, which may be outdated now
+        self._work.requests = dict.fromkeys(self._work.requests)  # without search results, which may be outdated now
         self._wake()
 
     def replan(self) -> None:
@@ -160,8 +160,8 @@ class AccountNames:
         elif work.ended_pages:
             ended, work.ended_pages = work.ended_pages, set()
             await self._plans.end_pages(ended)
-        elif work.wanted:
-            await self._load(next(iter(work.wanted)))
+        elif work.requests:
+            await self._load(next(iter(work.requests)))
         elif work.without_secret:
             unrequested, work.without_secret = work.without_secret, set()
             await self._plans.remove_secrets(unrequested)
@@ -174,7 +174,7 @@ class AccountNames:
 
     async def _read_changed(self, item_keys: set[ItemKey]) -> None:
         is_loaded = bool(self._plans.names)  # without loaded names, nothing is read: the next load reads all records
-        used = {it for it in item_keys if is_loaded and self._plans.records.is_affected_by(it)}
+        used = {item_key for item_key in item_keys if is_loaded and self._plans.records.is_affected_by(item_key)}
         self._plans.unread -= item_keys - used
         if not used:
             return
@@ -204,7 +204,7 @@ class AccountNames:
             outcome = "failed"
         if outcome in ("unserved", "closed") and self._work.changed:
             return
-        self._work.wanted.pop(name)
+        self._work.requests.pop(name)
         await self._shared.answer(name, self.account, outcome, self._plans.find_pair(name))
 
     async def _try_load(self, name: str) -> Outcome:
@@ -221,13 +221,13 @@ class AccountNames:
 
         The search reads the records only if the account has no other loaded names.
         """
-        reader, known, found = self._shared.reader, self._plans.records, self._work.wanted[name]
-        if found and found.records and not names:
-            await self._plans.replace(found.records, found.pairs)
+        reader, records, result = self._shared.reader, self._plans.records, self._work.requests[name]
+        if result and result.records and not names:
+            await self._plans.replace(result.records, result.pairs)
             return
-        if known.names - names:
-            known = reader.keep(known, names)
-        read = self._shared.reads.for_visitor(reader.read, self.account, name, known if names else None)
+        if records.names - names:
+            records = reader.keep(records, names)
+        read = self._shared.reads.for_visitor(reader.read, self.account, name, records if names else None)
         await self._plans.replace(await read)
 
     async def _resync(self) -> None:
@@ -245,12 +245,14 @@ class AccountNames:
         await self._plans.replace(records)
 
 
-def find_affected(item_key: ItemKey, every: Mapping[str, AccountNames], gateway_users: GatewayUsers) -> Iterable[str]:
-    """Return the accounts that a changed record may affect. `every` has the loaded accounts by id."""
+def find_affected(
+    item_key: ItemKey, loaded_accounts: Mapping[str, AccountNames], gateway_users: GatewayUsers
+) -> Iterable[str]:
+    """Return the accounts that a changed record may affect. `loaded_accounts` are by id."""
     if item_key.scope == gateways.GATEWAYS:
         return gateway_users.of(item_key.id)
     if item_key.scope.startswith(PROVED):
-        return [id for id, it in every.items() if it.is_affected_by_proof(item_key)]
+        return [id for id, names in loaded_accounts.items() if names.is_affected_by_proof(item_key)]
     if item_key.scope.startswith(BASE_NAME):
         return ()  # nothing to do: the log also reports the tunnel, edge or reservation with this base name
     return (item_key.id if item_key.scope == accounts.SCOPE else item_key.scope.partition("#")[0],)

@@ -64,7 +64,7 @@ class AccountPlans:
         self.expires_at = records.find_next_expiry(time.time())
         self._pairs = {id: pair for id, pair in {**self._pairs, **pairs}.items() if id in records.certificates}
         differing, unreadable = before.find_differences(records, before.versions), self.unreadable
-        self.unreadable = {it for it in unreadable if not self.used.get(it, frozenset()).isdisjoint(self.unread)}
+        self.unreadable = {name for name in unreadable if not self.used.get(name, frozenset()).isdisjoint(self.unread)}
         users = [name for name, used in self.used.items() if name in unreadable or not used.isdisjoint(differing)]
         await self.update(users)
 
@@ -93,35 +93,35 @@ class AccountPlans:
         self.has_unread_keys = False
         await self.update(list(self.plans))
 
-    async def update(self, every: Sequence[str]) -> None:
+    async def update(self, names: Sequence[str]) -> None:
         """Plan names again, and send the changes to Envoy. Names that are not served any more come first."""
-        for start in range(0, len(every), _AT_ONCE):
+        for start in range(0, len(names), _AT_ONCE):
             readable = self.plans.keys() - self.unreadable
-            plans = [self._plan(it) for it in every[start : start + _AT_ONCE] if it in readable]
-            refused = [it for it in plans if not it.certificate]
+            plans = [self._plan(name) for name in names[start : start + _AT_ONCE] if name in readable]
+            refused = [plan for plan in plans if not plan.certificate]
             await self._withdraw(refused)
             for plan in refused:
                 self._report_refused(plan)
-            await asyncio.gather(*(self._change(it) for it in plans if it.certificate))
+            await asyncio.gather(*(self._change(plan) for plan in plans if plan.certificate))
 
     async def refuse_unreadable(self, item_keys: Set[ItemKey]) -> None:
         """Stop serving the names that use changed records, until the records can be read."""
         plans = [plan for name, plan in self.plans.items() if not self.used[name].isdisjoint(item_keys)]
-        self.unreadable.update(it.name for it in plans)
-        await self._withdraw_with(_UNREADABLE, [it for it in plans if it.certificate])
+        self.unreadable.update(plan.name for plan in plans)
+        await self._withdraw_with(_UNREADABLE, [plan for plan in plans if plan.certificate])
 
     async def end_pages(self, names: Collection[str]) -> None:
         """Remove the 404 pages of names from Envoy. If a name is served now, remove only the page's certificate."""
-        await self._sender.withdraw([it for it in names if not self._is_served(it)])
+        await self._sender.withdraw([name for name in names if not self._is_served(name)])
         await self.remove_secrets(filter(self._is_served, names))  # handshakes then request the name's own secret
 
     async def remove_secrets(self, names: Iterable[str]) -> None:
         """Remove the secrets of names from Envoy, except names that were requested since the removal was scheduled."""
-        await self._sender.remove_secrets([it for it in names if self._is_without_secret(it)])
+        await self._sender.remove_secrets([name for name in names if self._is_without_secret(name)])
 
     async def unload(self, names: Iterable[str]) -> None:
         """Unload names, except names that were requested since the unloading was scheduled."""
-        unused = [it for it in names if self._is_without_secret(it)]
+        unused = [name for name in names if self._is_without_secret(name)]
         await self._sender.remove_scopes(unused)
         self._drop(unused)
 
@@ -131,7 +131,7 @@ class AccountPlans:
         A change of a record deletes the errors about it, but Envoy may have rejected the changed record before that.
         """
         for plan, errors in self._errors.values():
-            self._shared.report(plan, replace(errors, certificates=self._rejected_certificates(plan)))
+            self._shared.report(plan, replace(errors, certificates=self._rejected_certificates(plan.name)))
 
     def release(self, name: str) -> None:
         """Forget a name, unless it is served."""
@@ -140,21 +140,21 @@ class AccountPlans:
 
     async def _withdraw_with(self, refusal: str, plans: Iterable[NamePlan]) -> None:
         """Stop serving names. The status of their edges shows `refusal` as the reason."""
-        refused = [NamePlan(it.name, it.account, refusal=refusal, refused_by=it.edge) for it in plans]
+        refused = [NamePlan(plan.name, plan.account, refusal=refusal, refused_by=plan.edge) for plan in plans]
         await self._withdraw(refused)
         for plan in refused:
             self._report(plan, NameErrors(refusal))
 
     async def _withdraw(self, plans: Collection[NamePlan]) -> None:
         """Stop serving names. Still handle changes of their records, in case the names are served again."""
-        known = [it.name for it in plans if it.name in self.plans]
-        self.used |= {name: frozenset(self._records_of(name).versions) for name in known}
-        gone = [it for it in plans if self._is_served(it.name)]
-        for plan in gone:
+        names = [plan.name for plan in plans if plan.name in self.plans]
+        self.used |= {name: frozenset(self._records_of(name).versions) for name in names}
+        served = [plan for plan in plans if self._is_served(plan.name)]
+        for plan in served:
             self._put(plan, time.monotonic())
             self._accepted.discard(plan.name)
-        if gone:
-            await self._sender.withdraw([it.name for it in gone])
+        if served:
+            await self._sender.withdraw([plan.name for plan in served])
 
     async def _change(self, plan: NamePlan) -> None:
         """Send the new plan of a loaded name. If Envoy rejects it, the earlier plan stays in service."""
@@ -187,9 +187,9 @@ class AccountPlans:
     def _records_of(self, name: str) -> AccountRecords:
         """Return only the records that a name uses. They are cached until records change or the cache is full."""
         if name not in self._records_by_name:
-            found = self.records if self.records.names == {name} else self._shared.reader.keep(self.records, [name])
-            kept = self._records_by_name if len(self._records_by_name) < _AT_ONCE else {}
-            self._records_by_name = {**kept, name: replace(found, rejected=self._rejected)}
+            records = self.records if self.records.names == {name} else self._shared.reader.keep(self.records, [name])
+            cache = self._records_by_name if len(self._records_by_name) < _AT_ONCE else {}
+            self._records_by_name = {**cache, name: replace(records, rejected=self._rejected)}
         return self._records_by_name[name]
 
     async def _send(self, plan: NamePlan) -> Rejection | None:
@@ -206,7 +206,7 @@ class AccountPlans:
                 break
             plan = other
         refusal = rejection.error if rejection and plan.name not in self._accepted else ""
-        self._report(plan, NameErrors(refusal, of_routes, self._rejected_certificates(plan)))
+        self._report(plan, NameErrors(refusal, of_routes, self._rejected_certificates(plan.name)))
         return rejection
 
     def _report(self, plan: NamePlan, errors: NameErrors) -> None:
@@ -218,13 +218,13 @@ class AccountPlans:
 
     def _report_refused(self, plan: NamePlan) -> None:
         """Report that a name is not served. Include errors only if Envoy has rejected certificates for the name."""
-        certificates = self._rejected_certificates(plan)
+        certificates = self._rejected_certificates(plan.name)
         self._report(plan, NameErrors(plan.refusal if certificates else "", "", certificates))
 
-    def _rejected_certificates(self, plan: NamePlan) -> dict[str, str]:
+    def _rejected_certificates(self, name: str) -> dict[str, str]:
         """Return Envoy's errors about certificates that cover a name."""
-        every = ((it, self._rejected.get(it.id)) for it in self.records.certificates.values())
-        return {it.id: error for it, error in every if error and certificate_choice.covers_any(it, plan.name)}
+        covers_any, certificates, rejected = certificate_choice.covers_any, self.records.certificates, self._rejected
+        return {id: rejected[id] for id in certificates if id in rejected and covers_any(certificates[id], name)}
 
     async def _send_once(self, plan: NamePlan) -> Rejection | None:
         pair = None
@@ -242,8 +242,8 @@ class AccountPlans:
             return self._shared.builder.operator_pair()
         if plan.certificate not in self._pairs:
             read = self._shared.reads.for_visitor(self._shared.reader.key_pair, plan.certificate, self.records)
-            if found := await read:
-                self._pairs[plan.certificate] = found
+            if pair := await read:
+                self._pairs[plan.certificate] = pair
         return self._pairs.get(plan.certificate)
 
     def _avoid(self, plan: NamePlan, rejection: Rejection) -> NamePlan | None:

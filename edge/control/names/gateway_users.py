@@ -39,4 +39,4 @@ class GatewayUsers:
 
 def list_gateways(records: AccountRecords) -> frozenset[str]:
     """Return the ids of the gateways that have tunnels of an account. Some gateways may not be live."""
-    return frozenset(it.gateway for it in records.tunnels.values()).union(records.gateways)
+    return frozenset(tunnel.gateway for tunnel in records.tunnels.values()).union(records.gateways)

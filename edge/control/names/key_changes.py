@@ -19,13 +19,13 @@ class KeyChanges:
     """The base names and proved domains with changed records. `scopes` are partition keys of changed records."""
 
     def __init__(self, scopes: Iterable[str], tunnel_domain: str) -> None:
-        every, self._tunnel_domain = list(scopes), tunnel_domain
-        self._bases = {it.removeprefix(BASE_NAME) for it in every if it.startswith(BASE_NAME)}
-        self._proved = [it.removeprefix(PROVED) for it in every if it.startswith(PROVED)]
+        partition_keys, self._tunnel_domain = list(scopes), tunnel_domain
+        self._bases = {key.removeprefix(BASE_NAME) for key in partition_keys if key.startswith(BASE_NAME)}
+        self._proved = [key.removeprefix(PROVED) for key in partition_keys if key.startswith(PROVED)]
 
     def concern(self, server_name: str) -> bool:
         """Return whether the changed records can decide which account has a name."""
         name = server_name.lower()
         if self._bases and domains.is_below(name, self._tunnel_domain):
             return cold_reads.find_base_name(name, self._tunnel_domain) in self._bases
-        return any(cold_reads.is_proved_by(name, it) for it in self._proved)
+        return any(cold_reads.is_proved_by(name, domain) for domain in self._proved)

@@ -77,7 +77,7 @@ class Loader:
     @property
     def is_busy(self) -> bool:
         """Return whether a name is being loaded, or any account has unfinished work."""
-        return bool(self._pending) or any(it.is_busy for it in self._accounts.values())
+        return bool(self._pending) or any(account.is_busy for account in self._accounts.values())
 
     def find_names(self, account: str) -> AccountNames | None:
         """Return the loaded names of an account, or None."""
@@ -110,7 +110,7 @@ class Loader:
 
     def restore(self, names: Iterable[str]) -> None:
         """Load the names that Envoy already has. They stay in service until the store answers."""
-        self._restored.update(name for it in names if cold_reads.is_host(name := it.lower()))
+        self._restored.update(name for server_name in names if cold_reads.is_host(name := server_name.lower()))
         self._restore_next()
 
     def apply(self, item_keys: Iterable[ItemKey]) -> None:
@@ -127,7 +127,8 @@ class Loader:
                 by_account[account].add(item_key)
         for account in by_account.keys() & self._accounts.keys():
             self._accounts[account].change(by_account[account])
-        self._drop_answers(by_account.keys(), KeyChanges((it.scope for it in changed), self._domain).concern)
+        key_changes = KeyChanges((item_key.scope for item_key in changed), self._domain)
+        self._drop_answers(by_account.keys(), key_changes.concern)
 
     def ban(self, patterns: Collection[str]) -> None:
         """Set the banned patterns. Cold names that match a pattern count as unknown, and are not read."""
@@ -205,14 +206,14 @@ class Loader:
         if self._reads.is_away:  # the store failed after the name was requested
             return await self._answer(name, "", "unavailable")
         try:
-            found = await self._searches.find(name)
+            result = await self._searches.find(name)
         except Unavailable as error:
             await self._answer(name, "", "failed" if isinstance(error, Undecodable) else "unavailable")
         except Exception as error:
             log.failure("name_failed", error, account="")
             await self._answer(name, "", "failed")
         else:
-            loaded, account = self.loaded.find(name), found.account
+            loaded, account = self.loaded.find(name), result.account
             if loaded and loaded.account != account and account:
                 self._accounts[loaded.account].release(name)
             if account and account not in self._accounts:
@@ -220,7 +221,7 @@ class Loader:
             if not account or (of_account := self._accounts[account]).is_full:
                 await self._answer(name, account, "busy" if account else "unserved")
             else:
-                of_account.want(name, found)
+                of_account.want(name, result)
 
     async def _answer(self, name: str, account: str, outcome: Outcome, pair: KeyPair | None = None) -> None:
         """Answer the visitors of a name who wait for Envoy to receive its secret.
@@ -280,8 +281,8 @@ class Loader:
         if unfollowed:
             self._spawn(self._sender.withdraw(unfollowed))
 
-    def _check_accounts(self, every: Iterable[AccountNames]) -> None:
-        for account in every:
+    def _check_accounts(self, accounts: Iterable[AccountNames]) -> None:
+        for account in accounts:
             if account.is_idle:
                 del self._accounts[account.account]
                 self._shared.gateway_users.remove(account.account)
@@ -290,7 +291,7 @@ class Loader:
 
     def _restore_next(self) -> None:
         """Start to load some of the names that Envoy had when control started, within the limit."""
-        waiting = (it for it in self._restored if it not in self._pending)
+        waiting = (name for name in self._restored if name not in self._pending)
         for name in list(islice(waiting, max(0, _MAX_RESTORING - len(self._pending.keys() & self._restored)))):
             self._start(name, name)
 

@@ -43,7 +43,7 @@ class AccountReader(Protocol):
 
     def find_account(self, host: str) -> str: ...
 
-    def read(self, account: str, host: str, known: AccountRecords | None) -> AccountRecords: ...
+    def read(self, account: str, host: str, records: AccountRecords | None) -> AccountRecords: ...
 
     def read_changed(
         self, records: AccountRecords, item_keys: Iterable[ItemKey], used: Mapping[str, Set[ItemKey]] = ...
@@ -124,5 +124,5 @@ class Loading:
 def find_bounds(limits: Limits) -> Bounds:
     """Return the bounds on the memory, number and lifetime of loaded names."""
     scope_lifetime = limits.max_connection_duration + _DRAIN
-    most = limits.max_loaded_names_per_account, limits.max_loaded_names_per_wildcard
-    return Bounds(limits.max_loaded_mib << 10, *most, limits.name_period, scope_lifetime)
+    max_names = limits.max_loaded_names_per_account, limits.max_loaded_names_per_wildcard
+    return Bounds(limits.max_loaded_mib << 10, *max_names, limits.name_period, scope_lifetime)

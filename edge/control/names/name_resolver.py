@@ -35,7 +35,7 @@ class NameResolver:
     `locate` adds the socket path to a gateway that runs on this host.
     """
 
-    def __init__(self, tunnel_domain: str, locate: Callable[[Gateway], Gateway] = lambda it: it) -> None:
+    def __init__(self, tunnel_domain: str, locate: Callable[[Gateway], Gateway] = lambda gateway: gateway) -> None:
         self._tunnel_domain, self._locate = tunnel_domain, locate
         self.gateways: Sequence[Gateway] = ()  # all gateways, as the latest `refresh_gateways` read them
         self._gateways: dict[ItemKey, StoredValue] = {}  # the live gateways, by primary key
@@ -51,22 +51,22 @@ class NameResolver:
         item_keys = self._owner_item_keys(host)
         if not item_keys:
             return ""
-        found = account_reads.read_items(item_keys)
-        keys = {item_key: it.value for item_key, it in found.items() if isinstance(it.value, NameKey)}
+        values = account_reads.read_items(item_keys)
+        keys = {item_key: stored.value for item_key, stored in values.items() if isinstance(stored.value, NameKey)}
         account = name_keys.find_owner(host, self._tunnel_domain, keys.get)
         if account:
             while len(self._resolved) >= _MAX_RESOLVED:
                 self._resolved.pop(next(iter(self._resolved)), None)
-            self._resolved[host] = found
+            self._resolved[host] = values
         return account
 
-    def read(self, account: str, host: str, known: AccountRecords | None) -> AccountRecords:
-        """Read the records of one more host. Return them together with `known`, the records already loaded."""
-        return self._add(RecordsRequest(account, hosts=frozenset({host})), known, self._resolved.pop(host, {}))
+    def read(self, account: str, host: str, records: AccountRecords | None) -> AccountRecords:
+        """Read the records of one more host. Return them together with `records`, the records already loaded."""
+        return self._add(RecordsRequest(account, hosts=frozenset({host})), records, self._resolved.pop(host, {}))
 
-    def read_items(self, account: str, ids: Iterable[str], known: AccountRecords | None) -> AccountRecords:
-        """Read the records of edges and tunnels. Return them together with `known`, the records already loaded."""
-        return self._add(RecordsRequest(account, ids=frozenset(ids)), known, {})
+    def read_items(self, account: str, ids: Iterable[str], records: AccountRecords | None) -> AccountRecords:
+        """Read the records of edges and tunnels. Return them together with `records`, the records already loaded."""
+        return self._add(RecordsRequest(account, ids=frozenset(ids)), records, {})
 
     def read_changed(
         self, records: AccountRecords, item_keys: Iterable[ItemKey], used: Mapping[str, Set[ItemKey]] = _NOTHING
@@ -88,24 +88,26 @@ class NameResolver:
         One call reads the records that were known before, and a concurrent call reads each list. An unchanged record
         stays the same object, because plans refer to it.
         """
-        known = self._read([item_key for item_key in records.values if item_key.scope != gateways.GATEWAYS])
-        read = account_reads.complete(records.request, known, self._tunnel_domain, self._read)
+        values = self._read([item_key for item_key in records.values if item_key.scope != gateways.GATEWAYS])
+        read = account_reads.complete(records.request, values, self._tunnel_domain, self._read)
         same = {item_key: former for item_key, former in records.values.items() if read.get(item_key) == former}
         return AccountRecords.of(records.request, {**read, **same}, records.rejected)
 
     def keep(self, records: AccountRecords, names: Iterable[str]) -> AccountRecords:
         """Return only the records that these names use. Reads nothing from the store."""
-        wanted = replace(records.request, hosts=records.names.intersection(names))
-        item_keys = account_item_keys.list_item_keys(wanted, records.values, self._tunnel_domain)
-        found = {item_key: records.values[item_key] for item_key in item_keys & records.values.keys()}
-        return AccountRecords.of(wanted, found, records.rejected)
+        request = replace(records.request, hosts=records.names.intersection(names))
+        item_keys = account_item_keys.list_item_keys(request, records.values, self._tunnel_domain)
+        values = {item_key: records.values[item_key] for item_key in item_keys & records.values.keys()}
+        return AccountRecords.of(request, values, records.rejected)
 
     def key_pair(self, certificate_id: str, records: AccountRecords) -> KeyPair | None:
         """Return a certificate with its decrypted key. Return None without the certificate, or if decryption fails."""
         listed = records.values.get(account_item_keys.certificates_item_key(records.account), StoredValue()).value
-        sealed = (it for it in listed if isinstance(it, SealedCertificate)) if isinstance(listed, tuple) else ()
-        found = next((it for it in sealed if it.certificate.id == certificate_id), None)
-        return _unseal(found) if found else None
+        certificates = listed if isinstance(listed, tuple) else ()
+        for sealed in certificates:
+            if isinstance(sealed, SealedCertificate) and sealed.certificate.id == certificate_id:
+                return _unseal(sealed)
+        return None
 
     def refresh_gateways(self) -> frozenset[ItemKey]:
         """Read all gateways. Return the primary keys of the changed gateways.
@@ -113,10 +115,12 @@ class NameResolver:
         A gateway with an ended lease counts as changed, although the change log does not report this end.
         """
         self.gateways, before = gateways.list_gateways(), self._gateways
-        live = (self._locate(it) for it in self.gateways if it.is_live)
+        live = (self._locate(gateway) for gateway in self.gateways if gateway.is_live)
         self._gateways = {
-            ItemKey(gateways.GATEWAYS, it.id): StoredValue(f"{it.host}:{it.port} {it.region} {it.draining}", it)
-            for it in live
+            ItemKey(gateways.GATEWAYS, gateway.id): StoredValue(
+                f"{gateway.host}:{gateway.port} {gateway.region} {gateway.draining}", gateway
+            )
+            for gateway in live
         }
         differing = before.items() ^ self._gateways.items()
         return frozenset(item_key for item_key, _ in differing)
@@ -141,35 +145,37 @@ class NameResolver:
         The references between records are followed again only for names with a changed record. `used` has the primary
         keys of the records that each name uses.
         """
-        found = {**before.values, **{item_key: it for item_key, it in updates.items() if it}}
-        for item_key in [item_key for item_key, it in updates.items() if it is None]:
-            found.pop(item_key, None)
-        different = {item_key for item_key, it in updates.items() if before.values.get(item_key) != it}
-        known = frozenset(found)  # a frozenset, so that comparisons do not compute its hashes again
-        same = {name for name, item_keys in used.items() if item_keys.isdisjoint(different) and item_keys <= known}
+        values = {**before.values, **{item_key: update for item_key, update in updates.items() if update}}
+        for item_key in [item_key for item_key, update in updates.items() if update is None]:
+            values.pop(item_key, None)
+        different = {item_key for item_key, update in updates.items() if before.values.get(item_key) != update}
+        all_keys = frozenset(values)  # a frozenset, so that comparisons do not compute its hashes again
+        same = {name for name, item_keys in used.items() if item_keys.isdisjoint(different) and item_keys <= all_keys}
         changed = replace(before.request, hosts=before.request.hosts - same)
-        left = account_reads.complete(changed, found, self._tunnel_domain, self._read)
-        others = set[ItemKey]().union(*(used[name] for name in before.request.hosts & same))
-        changed_values = {item_key: it for item_key, it in left.items() if before.values.get(item_key) is not it}
+        reachable_values = account_reads.complete(changed, values, self._tunnel_domain, self._read)
+        keys_of_unchanged = set[ItemKey]().union(*(used[name] for name in before.request.hosts & same))
+        changed_values = {
+            item_key: value for item_key, value in reachable_values.items() if before.values.get(item_key) is not value
+        }
         changed_values |= {
-            item_key: found[item_key] for item_key in others & updates.keys()
+            item_key: values[item_key] for item_key in keys_of_unchanged & updates.keys()
         }  # equal, except for leases
-        return before.replace(changed_values, before.values.keys() - left.keys() - others)
+        return before.replace(changed_values, before.values.keys() - reachable_values.keys() - keys_of_unchanged)
 
     def _add(
-        self, more: RecordsRequest, known: AccountRecords | None, keys: Mapping[ItemKey, StoredValue]
+        self, more: RecordsRequest, records: AccountRecords | None, keys: Mapping[ItemKey, StoredValue]
     ) -> AccountRecords:
-        """Read more records. Return them together with `known`, the records already loaded."""
-        if known is None:
+        """Read more records. Return them together with `records`, the records already loaded."""
+        if records is None:
             return self._complete(more, keys, {})
-        return known.extend(self._complete(more, {**known.values, **keys}, known.rejected))
+        return records.extend(self._complete(more, {**records.values, **keys}, records.rejected))
 
     def _complete(
-        self, wanted: RecordsRequest, known: Mapping[ItemKey, StoredValue], rejected: Mapping[str, str]
+        self, request: RecordsRequest, values: Mapping[ItemKey, StoredValue], rejected: Mapping[str, str]
     ) -> AccountRecords:
-        """Return all wanted records. Read from the store only the records that `known` lacks."""
+        """Return all records of a request. Read from the store only the records that `values` lacks."""
         return AccountRecords.of(
-            wanted, account_reads.complete(wanted, known, self._tunnel_domain, self._read), rejected
+            request, account_reads.complete(request, values, self._tunnel_domain, self._read), rejected
         )
 
     def _read(self, item_keys: Collection[ItemKey]) -> dict[ItemKey, StoredValue]:
@@ -185,12 +191,12 @@ class NameResolver:
             for item_key in item_keys
             if not item_key.id
         }
-        found = account_reads.read_items(it for it in item_keys if it.id)
-        located = {item_key: self._located(it) for item_key, it in found.items()}
-        return {**located, **{item_key: it.result() for item_key, it in lists.items()}}
+        values = account_reads.read_items(item_key for item_key in item_keys if item_key.id)
+        located = {item_key: self._located(stored) for item_key, stored in values.items()}
+        return {**located, **{item_key: future.result() for item_key, future in lists.items()}}
 
-    def _located(self, found: StoredValue) -> StoredValue:
-        return replace(found, value=self._locate(found.value)) if isinstance(found.value, Gateway) else found
+    def _located(self, stored: StoredValue) -> StoredValue:
+        return replace(stored, value=self._locate(stored.value)) if isinstance(stored.value, Gateway) else stored
 
 
 def _unseal(sealed: SealedCertificate) -> KeyPair | None:

@@ -17,7 +17,7 @@ from edge.link.authority import KeyPair
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The account of a name, or "".
 
     `records` and `pairs` are the account's records and key pairs (by certificate id), if the search has read them.
@@ -38,31 +38,31 @@ class Searches:
         self._changed: dict[str, set[ItemKey]] = {}  # by name: primary keys of records that changed during its search
         self._claims: dict[str, str] = {}  # by account: the name for which a search reads the account's records
 
-    async def find(self, name: str) -> Found:
+    async def find(self, name: str) -> SearchResult:
         """Return the account of a name, with its records if they were read. Raises Unavailable."""
         changed = self._changed[name] = set[ItemKey]()
         try:
-            found = await self._reads.for_visitor(self._read, name)
+            result = await self._reads.for_visitor(self._read, name)
         finally:
             del self._changed[name]
-            self._claims = {account: it for account, it in self._claims.items() if it != name}
-        is_stale = found.records and any(map(found.records.is_affected_by, changed))
-        return replace(found, records=None) if is_stale else found
+            self._claims = {account: claim for account, claim in self._claims.items() if claim != name}
+        is_stale = result.records and any(map(result.records.is_affected_by, changed))
+        return replace(result, records=None) if is_stale else result
 
     def apply(self, item_keys: Iterable[ItemKey]) -> None:
         """Notify running searches of changed records, so that they return no outdated records."""
         for changed in self._changed.values():
             changed.update(item_keys)
 
-    def _read(self, name: str) -> Found:
+    def _read(self, name: str) -> SearchResult:
         """Find the account of a name, and read its records and the key pair of its certificate. Blocks."""
         account = self._reader.find_account(name)
         if not account or self._is_loaded(account) or self._claims.setdefault(account, name) != name:
-            return Found(account)
+            return SearchResult(account)
         records, now = self._reader.read(account, name, None), datetime.fromtimestamp(time.time(), UTC)
         certificate = AccountView(records, Service(self._domain)).certificate(account, name, now)
         is_used = bool(records.edges or records.tunnels)
         if certificate is None or certificate not in records.certificates or not is_used:
-            return Found(account, records)
+            return SearchResult(account, records)
         pair = self._reader.key_pair(certificate, records)
-        return Found(account, records, {certificate: pair} if pair else {})
+        return SearchResult(account, records, {certificate: pair} if pair else {})

@@ -25,9 +25,9 @@ class SharedReads(Generic[K, T]):
     async def _run(self, key: K) -> T:
         if running := self._running.get(key):
             await asyncio.wait([running])
-        own = self._running[key] = self._waiting.pop(key)
+        task = self._running[key] = self._waiting.pop(key)
         try:
             return await self._read(key)
         finally:
-            if self._running.get(key) is own:
+            if self._running.get(key) is task:
                 del self._running[key]

@@ -6,10 +6,13 @@ from collections.abc import Awaitable, Callable
 
 
 class Turns:
-    """A queue of names for which at most `most` tasks do `work`. Waiting names have no task: a task takes 10 KiB."""
+    """A queue of names for which at most `max_tasks` tasks do `work`.
 
-    def __init__(self, work: Callable[[str], Awaitable[None]], most: int) -> None:
-        self._work, self._most = work, most
+    Waiting names have no task: a task takes 10 KiB.
+    """
+
+    def __init__(self, work: Callable[[str], Awaitable[None]], max_tasks: int) -> None:
+        self._work, self._max_tasks = work, max_tasks
         self._waiting: deque[str] = deque()
         self._running = 0  # how many tasks work on names
         self._tasks: set[asyncio.Task[None]] = set()
@@ -17,7 +20,7 @@ class Turns:
     def add(self, name: str) -> None:
         """Do the work for a name, as soon as a task is free."""
         self._waiting.append(name)
-        if self._running < self._most:
+        if self._running < self._max_tasks:
             self._running += 1
             task = asyncio.create_task(self._run())
             self._tasks.add(task)

@@ -87,10 +87,10 @@ class Reads:
         self.can_return = threading.Event()  # with what was read before
         self.can_return.set()
 
-    def read_items(self, account: str, ids: Iterable[str], known: AccountRecords | None) -> AccountRecords:
+    def read_items(self, account: str, ids: Iterable[str], records: AccountRecords | None) -> AccountRecords:
         wanted_ids = [*ids]
-        self._count("items", account, {*wanted_ids, *(known.request.ids if known else ())})
-        return self._wait(self.resolver.read_items(account, wanted_ids, known))
+        self._count("items", account, {*wanted_ids, *(records.request.ids if records else ())})
+        return self._wait(self.resolver.read_items(account, wanted_ids, records))
 
     def read_changed(self, records: AccountRecords, item_keys: Iterable[ItemKey]) -> AccountRecords:
         self._count("changed", records.account, records.request.ids)

@@ -61,9 +61,9 @@ class Records:
         wildcard = f"*.{host.partition('.')[2]}"
         return self.owners.get(host) or self.owners.get(wildcard, "")
 
-    def read(self, account: str, host: str, known: AccountRecords | None) -> AccountRecords:
+    def read(self, account: str, host: str, records: AccountRecords | None) -> AccountRecords:
         self._count("read")
-        found = known or AccountRecords(account, frozenset())
+        found = records or AccountRecords(account, frozenset())
         hosts = (host, f"*.{host.partition('.')[2]}")
         versions = {item_key(account, it): self.served.get(item_key(account, it), "") for it in hosts}
         keys = {**found.values, owner_key(host): StoredValue()}

@@ -15,7 +15,7 @@ from chalicelib.model.tls.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.records.change_log import ItemKey
 from edge.control.names.reads import StoreReads
-from edge.control.names.searches import Found, Searches
+from edge.control.names.searches import Searches, SearchResult
 from edge.link.authority import KeyPair
 
 A, NAME, OTHER = "acct_a", "x.tunnels.example", "y.tunnels.example"
@@ -43,11 +43,11 @@ class Reader:
         self._wait("find")
         return owner
 
-    def read(self, account: str, host: str, known: AccountRecords | None) -> AccountRecords:
+    def read(self, account: str, host: str, records: AccountRecords | None) -> AccountRecords:
         self._wait("read")
         found = {PLACE: StoredValue("1", TUNNEL)}
-        records = AccountRecords(account, frozenset({host}), tunnels={TUNNEL.id: TUNNEL}, values=found)
-        return replace(records, certificates=self.certificates)
+        owned = AccountRecords(account, frozenset({host}), tunnels={TUNNEL.id: TUNNEL}, values=found)
+        return replace(owned, certificates=self.certificates)
 
     def key_pair(self, certificate: str, records: AccountRecords) -> KeyPair | None:
         self._wait("key_pair")
@@ -78,7 +78,7 @@ def test_a_search_reads_the_records_and_the_key_of_an_account_that_is_not_loaded
     reader = Reader(CERTIFICATE)
     found = asyncio.run(searches(reader).find(NAME))
     assert (found.account, found.records, found.pairs) == (A, reader.read(A, NAME, None), {"cert_1": PAIR})
-    assert asyncio.run(searches(reader, A).find(NAME)) == Found(A)
+    assert asyncio.run(searches(reader, A).find(NAME)) == SearchResult(A)
     without = asyncio.run(searches(other := Reader()).find(NAME))
     assert (without.records is not None, without.pairs, other.reads["key_pair"]) == (True, {}, 0)
 
@@ -86,12 +86,12 @@ def test_a_search_reads_the_records_and_the_key_of_an_account_that_is_not_loaded
 def test_an_unknown_name_takes_one_read() -> None:
     reader = Reader()
     reader.owner = ""
-    assert (asyncio.run(searches(reader).find(NAME)), reader.reads) == (Found(""), {"find": 1})
+    assert (asyncio.run(searches(reader).find(NAME)), reader.reads) == (SearchResult(""), {"find": 1})
 
 
 @pytest.mark.parametrize(("changed", "is_kept"), [(PLACE, False), (ItemKey("acct_b#/tunnels", "tn_2"), True)])
 def test_records_that_changed_during_the_search_are_dropped(changed: ItemKey, is_kept: bool) -> None:
-    async def run() -> Found:
+    async def run() -> SearchResult:
         reader.may_read.clear()
         search = asyncio.create_task(made.find(NAME))
         await asyncio.to_thread(reader.is_reading.wait, 5)
@@ -110,7 +110,7 @@ def test_two_names_of_an_account_read_its_records_once() -> None:
             self.reads["find"] += 1
             return A
 
-    async def run() -> list[Found]:
+    async def run() -> list[SearchResult]:
         reader.may_read.clear()
         first = asyncio.create_task(made.find(NAME))
         await asyncio.to_thread(reader.is_reading.wait, 5)

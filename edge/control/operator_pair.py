@@ -36,19 +36,19 @@ class OperatorPair:
         """Read the issuer's certificate. Raises Unavailable."""
         if self._is_configured:
             return
-        found = operator_certificate.read_opened()
+        certificate = operator_certificate.read_opened()
         try:
-            self._issued = _decode(found) if found else None
+            self._issued = _decode(certificate) if certificate else None
         except ValueError as error:
             log.event("certificate_unreadable", id="operator", reason=type(error).__name__)
 
 
-def _decode(found: OpenedCertificate) -> tuple[KeyPair, datetime]:
+def _decode(certificate: OpenedCertificate) -> tuple[KeyPair, datetime]:
     """Return the key pair of a certificate, and the time at which it expires. Raises ValueError."""
-    leaf = x509.load_pem_x509_certificate(found.chain.encode())
-    lines = base64.encodebytes(found.key).decode()
+    leaf = x509.load_pem_x509_certificate(certificate.chain.encode())
+    lines = base64.encodebytes(certificate.key).decode()
     key = f"-----BEGIN PRIVATE KEY-----\n{lines}-----END PRIVATE KEY-----\n"
-    return KeyPair(found.chain, key), leaf.not_valid_after_utc
+    return KeyPair(certificate.chain, key), leaf.not_valid_after_utc
 
 
 def _configured(settings: Settings) -> RenewedPair:

@@ -4,8 +4,9 @@ import asyncio
 import base64
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ParamSpec, TypeVar
 
 import pytest
 
@@ -38,7 +39,7 @@ from edge.sign_in import sign_in_link
 from edge.sign_in.passwords.password_checks import PasswordChecks, PasswordRequest
 from edge.sign_in.provider.provider_client import Tokens
 from edge.sign_in.sign_in_records import SignInRecords
-from edge.store import control_records, gateway_records, grants, link_authority
+from edge.store import control_records, gateway_records, grants, link_authority, threads
 from edge.store import table as store
 from edge.store.records import Grant, NameBanned, Opening
 from tests import gateway, openssl
@@ -52,6 +53,8 @@ from tests.samples import EDITABLE_KINDS, Collection, public_key
 from tests.transports import Client, key_in
 
 Calls = Mapping[str, Sequence[Call]]
+P = ParamSpec("P")
+R = TypeVar("R")
 FROM_THE_FUNCTION: Context = {"lambda:SourceFunctionArn": FUNCTION}
 ACCOUNT, OTHER_TABLE = "acct_a", TABLE.replace(NAME, "payroll")
 
@@ -106,6 +109,11 @@ def _authorize(admin: Client) -> None:
     authorize(gateway.event("GET", "/api_keys", headers), None)
 
 
+def _call(function: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
+    """Call a function as the edge does, so that its calls count as the edge's."""
+    return threads.translate_errors(lambda: function(*arguments, **named))
+
+
 def _work_as_an_edge(admin: Client) -> None:
     bot = owners.add_owner(admin.account, "bot", "machine", admin=False)
     host_pair = openssl.issue("/CN=a.tunnels.localhost", extensions=("subjectAltName=DNS:a.tunnels.localhost",))
@@ -114,9 +122,9 @@ def _work_as_an_edge(admin: Client) -> None:
     edge = store.connect(Settings())
     link_authority.renew_sign_in_pair(link_authority.read_or_create())
     gateway_record = Gateway("gw-1", "192.0.2.1", 1)
-    assert gateways.announce(gateway_record, lease=60)
-    assert gateways.renew("gw-1", lease=60)
-    assert gateways.change(replace(gateway_record, draining=True))
+    assert _call(gateways.announce, gateway_record, lease=60)
+    assert _call(gateways.renew, "gw-1", lease=60)
+    assert _call(gateways.change, replace(gateway_record, draining=True))
     clients = [
         grants.refresh(Grant(admin.account, admin.create("/ssh_credentials", body)["id"], ()))
         for body in ({"public_key": public_key()}, {"public_key": public_key(), "owner_id": bot.id})
@@ -132,44 +140,44 @@ def _work_as_an_edge(admin: Client) -> None:
     ban_name("banned.tunnels.localhost")
     with pytest.raises(NameBanned):
         edge.open(opening.with_name("banned.tunnels.localhost", ""), most=100)
-    assert edge.find_unpermitted([(tunnel, opening)]) == online_tunnels.find_missing([tunnel]) == frozenset()
+    assert edge.find_unpermitted([(tunnel, opening)]) == _call(online_tunnels.find_missing, [tunnel]) == frozenset()
     _prove_as_an_edge(admin, edge)
-    assert change_log.read_since(0)
-    gateways.list_gateways()
-    challenge_records.find("app.example.com")
+    assert _call(change_log.read_since, 0)
+    _call(gateways.list_gateways)
+    _call(challenge_records.find, "app.example.com")
     control_records.read_sign_in()
-    online_tunnels.read_tunnels_of_gateway("gw-1")
-    tunnels.record_refusal(tunnel, "refused")
-    tunnels.read_refusal(tunnel)
+    _call(online_tunnels.read_tunnels_of_gateway, "gw-1")
+    _call(tunnels.record_refusal, tunnel, "refused")
+    _call(tunnels.read_refusal, tunnel)
     control_records.read_blocks()
-    usage.write(admin.account, "2026-11-22T14", "gw-1", Traffic(1, 1, 1))
+    _call(usage.write, admin.account, "2026-11-22T14", "gw-1", Traffic(1, 1, 1))
     _read_edges(admin)
     _load_names(admin, clients[0])
     _say_as_an_edge(admin)
     _take_from_a_dead_gateway(edge, opening.with_name("b.tunnels.localhost", "https://b.tunnels.localhost"))
-    tunnels.close_tunnel(tunnel.account, tunnel.id, usage=Traffic(1, 2, 3))
+    _call(tunnels.close_tunnel, tunnel.account, tunnel.id, usage=Traffic(1, 2, 3))
     gateway_records.withdraw_gateway("gw-1")
 
 
 def _take_from_a_dead_gateway(edge: store.Store, opening: Opening) -> None:
     """Take a name from a gateway that died, and sweep another."""
     for id, skew in (("gw-3", 10), ("gw-4", 10)):
-        assert gateways.announce(Gateway(id, "192.0.2.3", 1), lease=60)
+        assert _call(gateways.announce, Gateway(id, "192.0.2.3", 1), lease=60)
         tunnel = edge.open(replace(opening, gateway=id), most=100)
         set_lease(id, -skew)
         opening = replace(opening, grant=replace(opening.grant, credential="sshcr_other"))
-    assert gateways.fence("gw-4")
-    assert gateways.claim_sweep("gw-4", seconds=60)
-    (gateway,) = (gateway for gateway in gateways.list_gateways() if gateway.id == "gw-4")
-    assert online_tunnels.end_of_gateway(tunnel, gateway)
+    assert _call(gateways.fence, "gw-4")
+    assert _call(gateways.claim_sweep, "gw-4", seconds=60)
+    (gateway,) = (gateway for gateway in _call(gateways.list_gateways) if gateway.id == "gw-4")
+    assert _call(online_tunnels.end_of_gateway, tunnel, gateway)
     for id in ("gw-3", "gw-4"):
-        gateways.remove(id)
+        _call(gateways.remove, id)
 
 
 def _load_names(admin: Client, grant: Grant) -> None:
     """Read what the names of edges, ports and tunnels use."""
     edge, resolver = store.connect(Settings()), NameResolver("tunnels.localhost")
-    gateways.announce(Gateway("gw-2", "192.0.2.2", 1), lease=60)
+    _call(gateways.announce, Gateway("gw-2", "192.0.2.2", 1), lease=60)
     address = admin.create("/reserved_addrs", {"proxy_protocol": True})["addr"]
     opening = Opening(grant, "gw-2", "ts_1", "192.0.2.9", "l.tunnels.localhost", "https://l.tunnels.localhost")
     port = edge.open(replace(opening, name=address, url=f"tcp://{address}", proto="tcp"), most=100)
@@ -182,7 +190,7 @@ def _load_names(admin: Client, grant: Grant) -> None:
     assert resolver.read_items(admin.account, [tcp], None).edges.keys() == {tcp}
     resolver.refresh_gateways()
     for tunnel in (port, named_tunnel):
-        tunnels.close_tunnel(tunnel.account, tunnel.id, usage=Traffic(1, 2, 3))
+        _call(tunnels.close_tunnel, tunnel.account, tunnel.id, usage=Traffic(1, 2, 3))
     gateway_records.withdraw_gateway("gw-2")
 
 
@@ -195,14 +203,14 @@ def _open_a_port(admin: Client, edge: store.Store, grant: Grant) -> None:
     reserved = admin.create("/reserved_addrs", {"proxy_protocol": True})["addr"]
     assert edge.wants_proxy_protocol(admin.account, reserved)
     assert not edge.wants_proxy_protocol(admin.account, "a.tunnels.localhost")
-    assert base_names.find_free_address(admin.account, [reserved]) is None
+    assert _call(base_names.find_free_address, admin.account, [reserved]) is None
     policy_ids = (admin.create("/ip_policies", {})["id"],)
     opening = Opening(
         grant, "gw-1", "ts_1", "192.0.2.9", reserved, f"tcp://{reserved}", proto="tcp", ip_policies=policy_ids
     )
     tunnel = edge.open(opening, most=100)
-    online_tunnels.find_missing([tunnel])
-    tunnels.close_tunnel(tunnel.account, tunnel.id, usage=Traffic(1, 2, 3))
+    _call(online_tunnels.find_missing, [tunnel])
+    _call(tunnels.close_tunnel, tunnel.account, tunnel.id, usage=Traffic(1, 2, 3))
 
 
 def _read_edges(admin: Client) -> None:
@@ -211,7 +219,7 @@ def _read_edges(admin: Client) -> None:
         assert _read_records(admin.account, edge_record["id"]).edges
     assert len(control_records.list_hosts(admin.account).hosts) >= 2
     entries = control_records.list_special_names()
-    assert special_names.read(entry.owner for entry in entries) == {entry.owner: entry for entry in entries}
+    assert _call(special_names.read, [entry.owner for entry in entries]) == {entry.owner: entry for entry in entries}
     with pytest.MonkeyPatch.context() as setting:
         setting.setenv("RECORD_FORMAT", "2")  # its routes are read until all are converted
         edge_record = admin.create("/edges/https", {"hostports": ["moved.example.com:443"]})
@@ -238,17 +246,17 @@ def _read_edges(admin: Client) -> None:
 
 
 def _say_as_an_edge(admin: Client) -> None:
-    edge_status.announce("gone", lease=-60)
+    _call(edge_status.announce, "gone", lease=-60)
     for host in ("gone", "here"):
-        edge_status.write(admin.account, "edgtcp_1", Report(1, "2026-11-23T10:00:00Z", host))
-    edge_status.announce("here", lease=60)
-    assert edge_status.list_hosts() == ["here"]
-    edge_status.write_trial(admin.account, "edgtcp_1", Report(1, "2026-11-23T10:00:00Z", "here"))
-    edge_status.remove_trial(admin.account, "edgtcp_1")
-    assert len(edge_status.read_statuses("here")) == 1
-    edge_status.remove(admin.account, "edgtcp_1", "here")
-    edge_status.remove_expired_hosts(grace=0)
-    assert (edge_status.read_statuses("here"), edge_status.read_statuses("gone")) == ({}, {})
+        _call(edge_status.write, admin.account, "edgtcp_1", Report(1, "2026-11-23T10:00:00Z", host))
+    _call(edge_status.announce, "here", lease=60)
+    assert _call(edge_status.list_hosts) == ["here"]
+    _call(edge_status.write_trial, admin.account, "edgtcp_1", Report(1, "2026-11-23T10:00:00Z", "here"))
+    _call(edge_status.remove_trial, admin.account, "edgtcp_1")
+    assert len(_call(edge_status.read_statuses, "here")) == 1
+    _call(edge_status.remove, admin.account, "edgtcp_1", "here")
+    _call(edge_status.remove_expired_hosts, grace=0)
+    assert (_call(edge_status.read_statuses, "here"), _call(edge_status.read_statuses, "gone")) == ({}, {})
 
 
 def _prove_as_an_edge(admin: Client, edge: store.Store) -> None:
@@ -260,21 +268,21 @@ def _prove_as_an_edge(admin: Client, edge: store.Store) -> None:
             client.create("/reserved_domains", {"domain": "app.example.com", **policy})
     now = clock.seconds()
     _fail_and_issue(now)
-    first, second = proof_checks.find_due(now, 10)
-    first = proof_checks.claim(first, until=now) or first
-    assert proof_checks.record(first, proofs.apply_check(first.proof, CheckResult("present"), now))
-    first = proof_checks.find_proved(first.domain) or first
+    first, second = _call(proof_checks.find_due, now, 10)
+    first = _call(proof_checks.claim, first, until=now) or first
+    assert _call(proof_checks.record, first, proofs.apply_check(first.proof, CheckResult("present"), now))
+    first = _call(proof_checks.find_proved, first.domain) or first
     step, is_lost = proofs.apply_contest(second.proof, first.proof, CheckResult("absent"), now)
     assert is_lost
-    assert proof_checks.record(second, step, (first, is_lost))
-    second = proof_checks.find_proved(second.domain) or second
+    assert _call(proof_checks.record, second, step, (first, is_lost))
+    second = _call(proof_checks.find_proved, second.domain) or second
     grant = Grant(second.account, "sshcr_1", ())
     tunnel = edge.open(Opening(grant, "gw-1", "ts_1", "192.0.2.9", second.domain), most=100)
-    tunnels.close_tunnel(tunnel.account, tunnel.id)
+    _call(tunnels.close_tunnel, tunnel.account, tunnel.id)
     assert NameResolver("tunnels.localhost").find_account(second.domain) == second.account
     wildcard = admin.create("/edges/https", {"hostports": ["*.example.com:443"]})["id"]
     assert _read_records(admin.account, wildcard).edges
-    assert proof_checks.record(second, ProofChange(replace(second.proof, status="lapsed"), "lapsed"))
+    assert _call(proof_checks.record, second, ProofChange(replace(second.proof, status="lapsed"), "lapsed"))
 
 
 def _fail_and_issue(now: int) -> None:

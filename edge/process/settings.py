@@ -273,7 +273,7 @@ def _check_texts(contact: str, metrics_by: str) -> None:
     if not contact.isprintable() or len(contact.encode()) > 255:
         raise SettingError("ABUSE_CONTACT must be one line of at most 255 bytes, for example an email address.")
     if metrics_by not in ("control", "gateway", "sign-in"):
-        raise SettingError("METRICS_BY must be control, or the only process of the host: gateway or sign-in.")
+        raise SettingError("METRICS_BY must be control, or gateway or sign-in on a host that runs only this process.")
 
 
 def _check_instance(instance: str, hop_port: str) -> None:

@@ -96,7 +96,8 @@ def test_the_modules_of_a_route_fit_together() -> None:
     Plant([], 9_000, excludes=("oauth",)).check()
     total, limit = 20_000 - free, budgets.ROUTE
     assert message_of(Plant([], 20_000)) == (
-        f"The response for the kind HTTPS edge route can take {limit + total:,} characters: {total:,} more than fit. "
+        f"The response for the kind HTTPS edge route can take {limit + total:,} characters, "
+        f"which is {total:,} above its limit. "
         "Its largest module is planted, which takes 20,000."
     )
 
@@ -108,7 +109,7 @@ def test_the_response_of_an_edge_fits_with_its_modules(kind: Kind, limit: int) -
     free = room(kind, "response")
     Plant([], free, kind).check()
     assert message_of(Plant([], free + 5, kind)).startswith(
-        f"The response for the kind {kind.name} can take {limit + 5:,} characters: 5 more than fit. "
+        f"The response for the kind {kind.name} can take {limit + 5:,} characters, which is 5 above its limit. "
         f"Its largest module is planted, "
     )
 
@@ -117,7 +118,8 @@ def test_a_record_fits_with_its_modules() -> None:
     kind, size = kinds.TCP_EDGES, 200_000
     excess = size - room(kind, "record") + _record_of(1)
     assert message_of(Plant([Annotated[str, max_bytes(size)]], 2_000_000, kind)) == (
-        f"The record of the kind TCP edge can take {budgets.ITEM + excess:,} bytes: {excess:,} more than fit. "
+        f"The record of the kind TCP edge can take {budgets.ITEM + excess:,} bytes, "
+        f"which is {excess:,} above its limit. "
         f"Its largest module is planted, which takes {size + _record_of(1):,}."
     )
 
@@ -135,6 +137,7 @@ def test_an_audit_event_fits_with_its_modules() -> None:
     enabled = 2 * (len("planted.enabled") + 3 + 71)
     total = budgets.ITEM - room(kind, "audit event") + values + enabled
     assert message_of(Plant(texts, 2_000_000, kind, audited=True)) == (
-        f"The audit event of the kind reserved address can take {total:,} bytes: {total - budgets.ITEM:,} more than "
-        f"fit. Its largest module is planted, which takes {values + enabled:,}."
+        f"The audit event of the kind reserved address can take {total:,} bytes, "
+        f"which is {total - budgets.ITEM:,} above its limit. "
+        f"Its largest module is planted, which takes {values + enabled:,}."
     )

@@ -91,5 +91,5 @@ def _rewrap(key: str, folder: Path | None) -> None:
     print(f"{counts['found']} secrets: {sealed} are sealed under {key}, {counts['again']} of them were sealed again.")
     if counts["unreadable"]:
         raise CommandError(f"{counts['unreadable']} secrets cannot be decrypted. They are listed above.")
-    print("No secret is sealed under another key.")
+    print(f"All secrets are sealed under {key}.")
     print(WARNING)

@@ -29,7 +29,7 @@ def _set(provider: str, client_id: str) -> None:
     if not 1 <= len(secret.encode()) <= _MAX_TEXT or not 1 <= len(client_id.encode()) <= _MAX_TEXT:
         raise CommandError(f"The client id and the secret must have 1 to {_MAX_TEXT} bytes.")
     managed_apps.set_app(provider, client_id, secret)
-    print(f"{provider} has the application {client_id}")
+    print(f"The application {client_id} of {provider} is stored.")
 
 
 @group.command("remove", help="Remove an application. Routes that use it are closed.")

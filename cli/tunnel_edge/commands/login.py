@@ -43,7 +43,9 @@ def login(
     chosen = federated or credential or os.environ.get("TE_FEDERATED") or profile.federated
     if key:
         if federated or credential or method or explained:
-            raise CommandError("--key cannot be combined with flags of other sign-ins: leave them out.", USAGE)
+            raise CommandError(
+                "--key cannot be combined with --federated, --device, --paste or --explain: leave these out.", USAGE
+            )
         _login_with_key(replace(profile, federated=""))
     elif chosen:
         _login_with_issuer(replace(profile, federated=chosen), SignInMethod(method or "browser"), explained=explained)

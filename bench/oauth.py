@@ -40,7 +40,10 @@ _LISTENERS = re.compile(r"^envoy_listener_manager_total_listeners_active\{[^}]*\
 _SIGN_IN = {"sec-fetch-mode": "cors"}
 _APPLICATION = {"client_id": "app", "client_secret": "very secret"}
 _MODULE = {"provider": {"google": _APPLICATION}}
-_DOMAINS = (["example.org"], ["example.com"])  # `email_domains`; only the second contains the user
+_DOMAINS = (
+    ["example.org"],
+    ["example.com"],
+)  # two values of `email_domains`; the visitor's address is in the second domain
 
 
 def measure(_setting: Setting) -> Result:

@@ -83,7 +83,7 @@ def account_argument(command: C) -> C:
 
 
 def reason_option(command: C) -> C:
-    """Add the option with the reason for audit events to a command."""
+    """Add an option to a command: the reason that its audit events state."""
     about = "The reason that audit events show, at most 255 bytes."
     return click.option("--reason", default="", metavar="TEXT", help=about)(command)
 

@@ -57,7 +57,7 @@ def end_tunnel(id: str) -> None:
 
 
 def who_had(name: str, moment: str) -> TunnelRecord | FormerEdge:
-    """Return the tunnel or edge that had a name or port at a time. Raises CommandError if none had it.
+    """Return the tunnel or edge that had a name or port at the given time. Raises CommandError if none had it.
 
     `moment` is the time in RFC 3339, or "" for the current time.
     """

@@ -68,7 +68,7 @@ class Rejections:
         self._put(plan, listener, {edge_states.hostport_of(host): error for host in hosts})
 
     def forget(self, item_keys: Iterable[ItemKey]) -> None:
-        """Forget the errors that changed records may have resolved.
+        """Forget the errors of Envoy that a change of these records may have resolved.
 
         After a change of an edge, these are all errors about the edge. After a change of any record of an account, they
         are also the errors that prevent names of the account from being served. If such a name is requested again and

@@ -15,7 +15,7 @@ from google.protobuf.compiler.plugin_pb2 import CodeGeneratorRequest, CodeGenera
 from edge.envoy import filters
 from infra import ROOT
 
-# modules of the edge that import messages
+# modules of the edge that import Envoy's messages (protobuf)
 _IMPORTING = (
     *("edge.envoy.v3", "edge.envoy.ads.discovery"),
     *(f"{filters.__name__}.{file.name}" for file in iter_modules(filters.__path__)),

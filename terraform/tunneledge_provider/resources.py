@@ -134,9 +134,9 @@ def _read_state(kind: Kind, state: Mapping[str, Any], answer: Mapping[str, Any])
 
 
 def _list_emptied(kind: Kind, prior: State, planned: State) -> list[str]:
-    """Return the names of objects that the request must clear.
+    """Return the names of object attributes that the update request must set to null.
 
-    These objects were set, are null in the plan, and have no DELETE request.
+    These attributes were set, are null in the plan, and have no DELETE request.
     """
     objects = [
         attribute.name

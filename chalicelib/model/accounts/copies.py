@@ -50,7 +50,7 @@ def rules_of(kind: str, account: Item) -> dict[str, Any]:
 
 
 def differs(attributes: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
-    """Return whether a unique key's attributes differ from these fields. A missing attribute equals None and False."""
+    """Return whether a unique key's attributes differ from these fields. A missing one counts as None or False."""
     return any((attributes.get(name) or None) != (value or None) for name, value in fields.items())
 
 

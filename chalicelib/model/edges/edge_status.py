@@ -23,7 +23,7 @@ from chalicelib.storage.records.decoding import MalformedRecord
 State = Literal["waiting", "live", "partly", "refused", "unproved"]
 
 HOSTS = items.scope(EDGE, "/hosts")
-MAX_ERROR = 400  # the most characters of an error, so that all errors of the largest edge fit into one record
+MAX_ERROR = 400  # characters of a stored error message: the messages of a whole edge must fit into one record
 
 _AT_ONCE = 100  # the most reports that one request removes
 _VALIDITY = timedelta(days=1)  # how long the errors of a trial are shown; a live host repeats the trial more often

@@ -22,7 +22,7 @@ from chalicelib.storage.records.references import InUse
 
 MAX_POLICIES = 100  # per account
 MAX_RULES = 100  # per policy
-MAX_NETWORKS = 2000  # the most networks per edge; networks of the edge's own module count again for each route
+MAX_NETWORKS = 2000  # per edge. The networks of the edge's module `ip_restriction` count once for each route.
 REFUSE_ALL = (Constant(True),)
 TOO_MANY = (
     f"The IP policies of the edge and its routes have more than {MAX_NETWORKS:,} networks: no visitor is admitted."

@@ -215,7 +215,7 @@ def is_operator_name(unit: str) -> bool:
 
 
 def port_address(port: int) -> str:
-    """Return the address of a port: TUNNEL_DOMAIN and the port. It is also the port's base name."""
+    """Return the address of a port, TUNNEL_DOMAIN:port. Reservations use it as the port's base name."""
     return f"{domain()}:{port}"
 
 

@@ -83,7 +83,7 @@ class Walk:
         return self._progress.has_ended or any(self.ends.counts.values())
 
     def list_kept(self) -> tuple[dict[str, str], int]:
-        """Return at most MAX_KEPT resources that stay, with their owners, and how many more stay."""
+        """Return at most MAX_KEPT resources that are not deleted, with their owners, and the number of others."""
         sorted_owners = sorted((self._progress.kept | self.ends.kept).items())
         return dict(sorted_owners[:MAX_KEPT]), self._progress.kept_more + len(sorted_owners[MAX_KEPT:])
 

@@ -51,7 +51,7 @@ class Connection:
 
     async def open(self, requested: RequestedTunnel, relay: Relay) -> None:
         """Open the tunnel. Raises Refused."""
-        # a task, because the request for the tunnel must be sent before the request for its events
+        # A task starts at the next await, so that the request for events follows the request for the tunnel.
         self._reading = asyncio.create_task(self._read_events())
         host = _Spelling(requested.listen_host)
         try:
@@ -88,7 +88,7 @@ class Connection:
             self._handle(event)
 
     def _on_sentence(self, line: str) -> None:
-        """Handle a sentence from an older gateway, which sends no events.
+        """Handle a line of text from a gateway of an older version, which sends no events as JSON.
 
         A sentence such as "https://demo.example.com is online." shows that the tunnel is open. Others are notices.
         """

@@ -53,7 +53,7 @@ def build_rules(networks: Iterable[str], banned: Iterable[str]) -> tuple[Resourc
 
 
 class BlockedListeners:
-    """Refuses blocked networks in each listener for byte connections.
+    """Refuses visitors from blocked networks in each listener that passes on bytes.
 
     The refusal is a separate part of the listener's matcher. Filter chains stay the same when the blocked networks
     change, so Envoy closes no connections.

@@ -29,7 +29,7 @@ V = TypeVar("V")
 _MAX_MODULES = 10_000
 _MAX_PASSED = 10_000  # the most credentials that are remembered as right
 _AT_ONCE = 2  # the most verifications at the same time, because scrypt uses a core for some milliseconds
-_MAX_WAITING = 16  # the most passwords for one route or tunnel that wait to be verified
+_MAX_WAITING = 16  # passwords for one route or tunnel that can wait to be verified at the same time
 _NOBODY = passwords.make_digest("")
 
 

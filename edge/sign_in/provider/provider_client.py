@@ -171,7 +171,7 @@ class ProviderClient:
         nonce: str | None,
         refresh: str = "",
     ) -> tuple[Tokens, Facts]:
-        """Return tokens and facts for an authorization code or a refresh token.
+        """Exchange an authorization code or a refresh token for tokens and facts about the user.
 
         `form` contains the code or the token. If the provider sends no new refresh token, the tokens contain `refresh`.
         """

@@ -40,7 +40,7 @@ class Journal:
         os.ftruncate(self._descriptor, end)
 
     def write(self, line: Line) -> None:
-        """Write a line of a change. Raises OSError: the caller must then drop the change."""
+        """Append a line, which is part of a change. Raises OSError: the caller must then drop the change."""
         text = json.dumps(line, separators=(",", ":")).encode() + b"\n"
         self._write(text + _ROOM)
         self._next += len(text)

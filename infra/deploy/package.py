@@ -32,7 +32,8 @@ _OPERATOR = {  # left out of the package, because only the operator's commands n
     *("chalicelib/operator", "chalicelib/__main__.py"),
     *("chalicelib/model/tenants", "chalicelib/model/migrations.py"),
 }
-_FOR_MYPY = "pydantic/mypy.py"  # left out of the package, because only mypy imports it
+# left out of the package, because only mypy and compilers read them: type stubs, and headers of C and Cython
+_FOR_TOOLS = ("pydantic/mypy.py", "**/*.pyi", "**/*.h", "**/*.pxd")
 _NEVER_CHANGED = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can hold
 
 
@@ -136,7 +137,8 @@ def _rewrite(archive: Path, folder: Path) -> None:
     """
     with zipfile.ZipFile(archive) as original:
         original.extractall(folder)
-    (folder / _FOR_MYPY).unlink()
+    for file in [file for pattern in _FOR_TOOLS for file in folder.glob(pattern)]:
+        file.unlink()
     _compile(folder)
     sbom.write(folder, archive.parent)
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:

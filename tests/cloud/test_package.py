@@ -45,6 +45,7 @@ def test_it_holds_what_the_functions_need_and_no_tools(unpacked: Path) -> None:
     assert not {*tools, *of_the_edge, "click"} & names
     assert not {"operator", "__main__.py"} & {entry.name for entry in (unpacked / "chalicelib").iterdir()}
     assert {entry.name for entry in (unpacked / "chalice").glob("*.py")} == {"__init__.py", "app.py"}
+    assert not {".pyi", ".h", ".pxd"} & {file.suffix for file in unpacked.rglob("*")}
     assert sum(file.stat().st_size for file in unpacked.rglob("*")) < 250 * 1024 * 1024  # Lambda's limit
 
 

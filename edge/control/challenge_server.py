@@ -149,4 +149,4 @@ def _encode(connection: h11.Connection, request: h11.Request, response: Challeng
     events: list[h11.Event] = [h11.Response(status_code=response.status, headers=headers)]
     if request.method != b"HEAD":
         events.append(h11.Data(data=body))
-    return b"".join(connection.send(it) or b"" for it in (*events, h11.EndOfMessage()))
+    return b"".join(connection.send(event) or b"" for event in (*events, h11.EndOfMessage()))

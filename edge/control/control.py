@@ -111,18 +111,19 @@ class Control:
         self._open_ports.clear()
         self.discovery.catalog.has_all_listeners = False  # no listener is sent until special names are loaded
         for_sign_in = sign_in_host.build(self._settings, self._link_authority.pem)
-        self.discovery.apply({it.key: it for it in (*https_listener.build_public(self._settings), *for_sign_in)})
+        resources = *https_listener.build_public(self._settings), *for_sign_in
+        self.discovery.apply({resource.key: resource for resource in resources})
         self.discovery.apply(self._read_renewed())
         with files.shorten_socket_path(self._settings.discovery_socket) as socket:
             async with self.discovery.run(socket):
-                following = (self._follow(), *(task.run() for task in self._periodic_tasks()))
-                serving = (self._loader.serve(), self._special.serve(), self._ports.serve(), self._serve_metrics())
-                others = (self._reporting.serve(), self._challenges.serve(), pressure.write_changes(self._settings))
-                await tasks.run_all(*following, *serving, *others)
+                serving = self._loader.serve(), self._special.serve(), self._ports.serve(), self._serve_metrics()
+                other = self._reporting.serve(), self._challenges.serve(), pressure.write_changes(self._settings)
+                await tasks.run_all(self._follow(), *(task.run() for task in self._periodic_tasks()), *serving, *other)
 
     def _on_demand(self, demand: Demand) -> None:
         """Load the names that Envoy requests, and the names that it already has."""
-        self._loader.restore({it.name.rpartition("/")[2] for it in demand.resources if it.kind in ("secret", "scope")})
+        loaded = (key.name for key in demand.resources if key.kind in ("secret", "scope"))
+        self._loader.restore({name.rpartition("/")[2] for name in loaded})
         self._loader.request(demand.requested)
 
     def _on_answer(self) -> None:
@@ -160,7 +161,7 @@ class Control:
     async def _read_changes(self, follower: Follower) -> None:
         changes = await self._reads.of_change(follower.read, time.time())
         item_keys = {item_key for change in changes for item_key in change.item_keys}
-        if time.monotonic() > self._gateways_at or any(it.scope == GATEWAYS for it in item_keys):
+        if time.monotonic() > self._gateways_at or any(item_key.scope == GATEWAYS for item_key in item_keys):
             item_keys |= await self._read_gateways()
         if operator_certificate.ITEM_KEY in item_keys:
             await self._reads.of_change(self._operator.refresh)
@@ -174,9 +175,9 @@ class Control:
     async def _read_gateways(self) -> frozenset[ItemKey]:
         """Read all gateways in one query. Return the records of gateways that changed or died. Raises Unavailable."""
         changed = await self._reads.of_change(self._resolver.refresh_gateways)
-        found = self._resolver.gateways
-        self._sweeps.apply(found)
-        pause = min([_GATEWAYS_PERIOD, *(it.seconds_to_next_state() for it in found)])
+        gateways = self._resolver.gateways
+        self._sweeps.apply(gateways)
+        pause = min([_GATEWAYS_PERIOD, *(gateway.seconds_to_next_state() for gateway in gateways)])
         self._gateways_at = time.monotonic() + pause
         return changed
 
@@ -231,10 +232,10 @@ class Control:
     async def _serve_metrics(self) -> None:
         """Serve the metrics of all processes to Prometheus."""
         settings = self._settings
-        own = metrics.ProcessMetrics("control", self._gauges, self._counts, log.CONTROL_EVENTS)
+        control_metrics = metrics.ProcessMetrics("control", self._gauges, self._counts, log.CONTROL_EVENTS)
         if settings.metrics_port and settings.metrics_by == "control":
             processes = {
-                "control": own.read,
+                "control": control_metrics.read,
                 "gateway": metrics.read_instances(settings.gateway_sockets),
                 "envoy": self._read_envoy_metrics,
                 "": self._read_other_metrics,
@@ -261,18 +262,18 @@ class Control:
 
     async def _read_other_metrics(self) -> bytes:
         """Return metrics about loaded names. Add the metrics of a sign-in service and an issuer on this host."""
-        found = await self._read_name_metrics()
+        text = await self._read_name_metrics()
         for socket in (self._settings.sign_in_metrics_socket, self._settings.issuer_metrics_socket):
             with suppress(OSError):
-                found += await metrics.read_from(socket)()
-        return found
+                text += await metrics.read_from(socket)()
+        return text
 
     async def _read_name_metrics(self) -> bytes:
-        found = self._loader.metrics
-        found.special.set(len(self._special.names))
+        name_metrics = self._loader.metrics
+        name_metrics.special.set(len(self._special.names))
         requested = await envoy_guard.read_count(self._settings.list_files(STATS_SOCKET))
-        found.pending.set(max(0, requested - self._loader.secrets))
-        return await found.read()
+        name_metrics.pending.set(max(0, requested - self._loader.secrets))
+        return await name_metrics.read()
 
     def is_current(self, since: float) -> bool:
         """Return whether Envoy has answered about all changes that were made before a monotonic time."""

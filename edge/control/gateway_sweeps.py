@@ -29,9 +29,9 @@ class GatewaySweeps:
         self.ended = 0
         self.task = PeriodicTask("sweeps", self.sweep, _PERIOD, failures=Unavailable)
 
-    def apply(self, found: Sequence[Gateway]) -> None:
+    def apply(self, listed: Sequence[Gateway]) -> None:
         """Remember the gateways that are marked as ended, or have a lapsed lease. Wake `sweep` if there are any."""
-        self._dead = [it for it in found if it.ended or it.has_lapsed(gateways.clock_skew())]
+        self._dead = [gateway for gateway in listed if gateway.ended or gateway.has_lapsed(gateways.clock_skew())]
         if self._dead:
             self.task.wake()
 
@@ -58,7 +58,7 @@ class GatewaySweeps:
 
             results = await asyncio.gather(*map(end, range(len(tunnels))), return_exceptions=True)
             self.ended += results.count(True)
-            for error in (it for it in results if isinstance(it, BaseException)):
+            for error in (result for result in results if isinstance(result, BaseException)):
                 raise error
             if True not in results:
                 return  # another host is ending the remaining tunnels, or the leases of these tunnels have not ended

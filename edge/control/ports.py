@@ -34,8 +34,8 @@ class Ports:
 
     def on_answers(self, names: Iterable[Name]) -> None:
         """Handle the resources about which Envoy has sent new answers."""
-        ports = {it for it in names if it.kind == "listener" and it.name.startswith(PORT_PREFIX)}
-        self._refused |= {it for it in ports if self._discovery.catalog.refusal(it)}
+        ports = {name for name in names if name.kind == "listener" and name.name.startswith(PORT_PREFIX)}
+        self._refused |= {name for name in ports if self._discovery.catalog.refusal(name)}
         for name in ports:
             self._record(name)
         if ports:
@@ -59,7 +59,7 @@ class Ports:
 
     async def _check_all(self) -> float | None:
         """Check the ports. Return the pause until the next check, or None if there are no ports."""
-        for name in [it for it in self._tunnels if self._discovery.catalog.version(it) is None]:
+        for name in [port for port in self._tunnels if self._discovery.catalog.version(port) is None]:
             self._record(name)
         for name in list(self._refused):
             await self._check(name)

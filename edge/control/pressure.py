@@ -22,10 +22,10 @@ async def write_changes(settings: Settings) -> None:
         nonlocal written
         texts = await metrics.read_each(sockets, counts.CONNECTIONS)
         shares = [counts.compute_pressure(text.decode(), settings.limits) for text in texts.values()]
-        found = min(1.0, round(max(shares, default=written), 2))
-        if found != written:
-            _write(found, settings)
-            written = found
+        share = min(1.0, round(max(shares, default=written), 2))
+        if share != written:
+            _write(share, settings)
+            written = share
 
     await PeriodicTask("pressure", write_change, _PERIOD).run()
 

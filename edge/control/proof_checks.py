@@ -54,37 +54,37 @@ class ProofChecks:
         if self.count < _MAX_CHECKS:
             due = await self._threads.call(proof_checks.find_due, int(self._now()), _MAX_READ)
             random.shuffle(due)  # in random order, so that hosts try to claim different checks
-            for it in self._choose(due):
-                task = asyncio.create_task(self._run(it))
-                self._running[task] = it
+            for check in self._choose(due):
+                task = asyncio.create_task(self._run(check))
+                self._running[task] = check
                 task.add_done_callback(self._on_ended)
 
     def _choose(self, due: Sequence[DueCheck]) -> Iterator[DueCheck]:
-        of_account = Counter(it.account for it in self._running.values())
-        for it in due:
-            if of_account.total() < _MAX_CHECKS and of_account[it.account] < _MAX_CHECKS_OF_ACCOUNT:
-                of_account[it.account] += 1
-                yield it
+        running_of_account = Counter(check.account for check in self._running.values())
+        for check in due:
+            if running_of_account.total() < _MAX_CHECKS and running_of_account[check.account] < _MAX_CHECKS_OF_ACCOUNT:
+                running_of_account[check.account] += 1
+                yield check
 
     def _on_ended(self, task: asyncio.Task[None]) -> None:
         due = self._running.pop(task)
         if not task.cancelled() and (error := task.exception()):  # the check is due again when its claim expires
             log.event("look_failed", id=due.id, error=type(error).__name__)
 
-    async def _run(self, found: DueCheck) -> None:
-        due = await self._threads.call(proof_checks.claim, found, until=int(self._now()) + _CLAIM_LEASE)
+    async def _run(self, unclaimed: DueCheck) -> None:
+        due = await self._threads.call(proof_checks.claim, unclaimed, until=int(self._now()) + _CLAIM_LEASE)
         if due is None:
             return
         result = await self._check(due.domain, due.proof)
-        holder = None
+        rival = None
         if result.kind == "present" and not due.proof.holds:
-            holder = await self._threads.call(proof_checks.find_proved, due.domain)
-        if holder:
-            await self._contest(due, holder)
+            rival = await self._threads.call(proof_checks.find_proved, due.domain)
+        if rival:
+            await self._contest(due, rival)
         else:
             await self._threads.call(proof_checks.record, due, proofs.apply_check(due.proof, result, int(self._now())))
 
-    async def _contest(self, due: DueCheck, holder: DueCheck) -> None:
-        theirs = await self._check(holder.domain, holder.proof)
-        step, lost = proofs.apply_contest(due.proof, holder.proof, theirs, int(self._now()))
-        await self._threads.call(proof_checks.record, due, step, (holder, lost) if lost else None)
+    async def _contest(self, due: DueCheck, rival: DueCheck) -> None:
+        result = await self._check(rival.domain, rival.proof)
+        step, lost = proofs.apply_contest(due.proof, rival.proof, result, int(self._now()))
+        await self._threads.call(proof_checks.record, due, step, (rival, lost) if lost else None)

@@ -47,7 +47,7 @@ class Reporting:
 
     def on_answers(self, answered: Iterable[Name]) -> None:
         """Handle Envoy's answers about the listeners of special edges."""
-        for name in (it for it in answered if it.kind == "listener"):
+        for name in (answer for answer in answered if answer.kind == "listener"):
             if plan := self._special.find_plan(name.name):
                 self._check(plan, name.name)
 
@@ -74,8 +74,10 @@ class Reporting:
         catalog = self._discovery.catalog
         if self._is_changing(plan.edge.account):
             return False
-        needed = (Name("listener", it) for it in (listeners.FRONT, *self._special.list_listeners(plan.edge.id)))
-        return all(catalog.version(it) is None or catalog.current_answer(it) for it in needed)
+        needed = (
+            Name("listener", listener) for listener in (listeners.FRONT, *self._special.list_listeners(plan.edge.id))
+        )
+        return all(catalog.version(name) is None or catalog.current_answer(name) for name in needed)
 
     def _errors_of(self, plan: Plan) -> Errors:
         """Return Envoy's errors about an edge.

@@ -91,11 +91,13 @@ class Statuses:
 
     async def _read_previous(self) -> None:
         """Read the stored reports of this host's previous process. Remove them, unless this process replaces them."""
-        found = await self._threads.call(edge_status.read_statuses, self._host)
-        self._written = {edge: (account, it) for (account, edge), it in found.items()}
-        removed: dict[str, tuple[str, Report | None]] = {id: (it[0], None) for id, it in self._written.items()}
+        reports = await self._threads.call(edge_status.read_statuses, self._host)
+        self._written = {edge: (account, report) for (account, edge), report in reports.items()}
+        removed: dict[str, tuple[str, Report | None]] = {
+            id: (account, None) for id, (account, _) in self._written.items()
+        }
         self._pending = {**removed, **self._pending}
-        self._on_found({key: it for key, it in found.items() if kinds.identify(key[1]) in kinds.EDGES})
+        self._on_found({key: report for key, report in reports.items() if kinds.identify(key[1]) in kinds.EDGES})
 
     async def _start_writes(self) -> float | None:
         """Start pending writes, within the limits on concurrent writes. Return the pause until the next call."""
@@ -113,20 +115,20 @@ class Statuses:
                     task.add_done_callback(partial(self._on_written, account, edge, wanted))
         return _POLL if self._pending else None
 
-    async def _write(self, account: str, edge: str, wanted: Report | None) -> None:
+    async def _write(self, account: str, edge: str, report: Report | None) -> None:
         self._not_before[edge] = time.monotonic() + _WRITE_PAUSE
-        if wanted:
-            await self._threads.call(edge_status.write, account, edge, wanted)
-            self._written[edge] = account, wanted
+        if report:
+            await self._threads.call(edge_status.write, account, edge, report)
+            self._written[edge] = account, report
         else:
             await self._threads.call(edge_status.remove, account, edge, self._host)
             del self._written[edge], self._not_before[edge]
 
-    def _on_written(self, account: str, edge: str, wanted: Report | None, task: asyncio.Task[None]) -> None:
+    def _on_written(self, account: str, edge: str, report: Report | None, task: asyncio.Task[None]) -> None:
         del self._writing[edge]
         if task.cancelled():
             return
         if error := task.exception():
             log.event("status_unwritten", edge=edge, error=type(error).__name__)
-            self._pending.setdefault(edge, (account, wanted))
+            self._pending.setdefault(edge, (account, report))
         self._task.wake()

@@ -160,7 +160,7 @@ class Trials:
         if plan is None:
             await self._threads.call(edge_status.remove_trial, account, edge)
             return True
-        connecting = (self._threads.call(_connects, it, host.settings) for it in choose_names(plan))
+        connecting = (self._threads.call(_connects, name, host.settings) for name in choose_names(plan))
         accepted = await asyncio.gather(*connecting)
         await _wait_until(lambda: host.is_settled(plan))
         errors = host.errors_of(plan)
@@ -179,8 +179,8 @@ class Trials:
         """
         host = self._host
         await _wait_until(lambda: not host.is_changing(account))
-        if found := host.find_plan(account, edge):
-            return found
+        if plan := host.find_plan(account, edge):
+            return plan
         records = await self._threads.call(host.reader.read_items, account, [edge], None)
         return names.plan_edge(edge, records, datetime.now(UTC), host.service())
 
@@ -197,8 +197,8 @@ def choose_names(plan: Plan) -> list[str]:
     """
     if plan.is_stream and plan.refusals:
         return []
-    found = [it.name for it in plan.hosts if it.answers and it.certificate and not port_of(it.name)]
-    return [it.replace(WILDCARD, f"{_LABEL}.", 1) for it in found[:_MAX_NAMES]]
+    connectable = [host.name for host in plan.hosts if host.answers and host.certificate and not port_of(host.name)]
+    return [name.replace(WILDCARD, f"{_LABEL}.", 1) for name in connectable[:_MAX_NAMES]]
 
 
 def _connects(name: str, settings: Settings) -> bool:

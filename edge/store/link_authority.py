@@ -45,8 +45,8 @@ def renew_sign_in_pair(link_authority: Authority) -> None:
         stored = None
     if stored and stored.pair.authority == link_authority.pem and now < stored.pair.made_at + PERIOD:
         return
-    made = link_authority.issue_for_server(server.SIGN_IN)
-    link_pairs.write(LinkPair(chain=made.chain, authority=link_authority.pem, made_at=now), made.key.encode())
+    pair = link_authority.issue_for_server(server.SIGN_IN)
+    link_pairs.write(LinkPair(chain=pair.chain, authority=link_authority.pem, made_at=now), pair.key.encode())
 
 
 def _create() -> Item:
@@ -54,8 +54,8 @@ def _create() -> Item:
 
     Its unique key is the same for every CA, so that a second CA cannot be stored.
     """
-    made = authority.make("Hop of the live edge").to_pem().encode()
-    sealed = {"authority": vault.seal(made, vault.context(EDGE, _ID))}
+    pem = authority.make("Hop of the live edge").to_pem().encode()
+    sealed = {"authority": vault.seal(pem, vault.context(EDGE, _ID))}
     return Item(_SCOPE, _ID, {"name": _ID}, sealed=sealed, unique_keys=(UniqueKey("edge_authority", _ID),))
 
 

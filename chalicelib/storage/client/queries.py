@@ -30,7 +30,7 @@ def read_pages(
         **dynamodb.build_expressions(values, **expressions),
         **({"Limit": limit} if limit else {}),
     }
-    yield from _follow(query, aws.call("dynamodb", "query", **query))
+    yield from _follow("query", query, aws.call("dynamodb", "query", **query))
 
 
 def read_each(each: Iterable[Mapping[str, Any]], **expressions: str) -> list[dict[str, Any]]:
@@ -41,19 +41,14 @@ def read_each(each: Iterable[Mapping[str, Any]], **expressions: str) -> list[dic
     table = {"TableName": dynamodb.table_name(), "ConsistentRead": True, "ScanIndexForward": False}
     calls = [{**table, **dynamodb.build_expressions(values, **expressions)} for values in each]
     answers = zip(calls, aws.call_each("dynamodb", "query", calls), strict=True)
-    return [record for call, answer in answers for page in _follow(call, answer) for record in page]
+    return [record for call, answer in answers for page in _follow("query", call, answer) for record in page]
 
 
 def scan(values: Mapping[str, Any] = _NONE, **expressions: str) -> Iterator[list[dict[str, Any]]]:
     """Yield all records of the table that pass a filter, page by page, unordered. Raises aws.Unavailable."""
     selected = dynamodb.build_expressions(values, **expressions) if expressions else {}
     request: dict[str, Any] = {"TableName": dynamodb.table_name(), "ConsistentRead": True, **selected}
-    while True:
-        answer = aws.call("dynamodb", "scan", **request)
-        yield [dynamodb.decode(item) for item in answer["Items"]]
-        if "LastEvaluatedKey" not in answer:
-            return
-        request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+    yield from _follow("scan", request, aws.call("dynamodb", "scan", **request))
 
 
 @dataclass(frozen=True)
@@ -87,12 +82,12 @@ def scan_page(
     return [dynamodb.decode(item) for item in answer["Items"]], dynamodb.decode(last) if last else None
 
 
-def _follow(query: dict[str, Any], answer: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
-    """Yield the records in the answer to a query, and then those of the following pages."""
+def _follow(operation: str, request: dict[str, Any], answer: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
+    """Yield the records in the answer to a query or scan, and then those of the following pages."""
     while True:
         yield [dynamodb.decode(item) for item in answer["Items"]]
         if "LastEvaluatedKey" not in answer:
             return
-        query.pop("Limit", None)
-        query["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
-        answer = aws.call("dynamodb", "query", **query)
+        request.pop("Limit", None)
+        request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        answer = aws.call("dynamodb", operation, **request)

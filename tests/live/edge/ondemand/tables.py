@@ -35,7 +35,7 @@ from edge.link import authority, server
 from edge.link.authority import Authority, KeyPair
 from edge.plan.names import NamePlan
 from edge.process.envoy_process.envoy_parent import ENVOY_ARGUMENTS
-from edge.process.settings import Limits, Settings
+from edge.process.settings import ADMIN_SOCKET, Limits, Settings
 from edge.serving.name_resources import build_certificate_only, build_name_resources
 from edge.serving.order import NameResources, Sender
 from tests.conftest import free_port
@@ -167,7 +167,7 @@ class Table:
 
     def stats(self, name: str) -> int:
         """Return a counter of Envoy."""
-        stats = self.admin(f"/stats?format=json&filter=^{name}$")["stats"]
+        stats = read_admin(self.settings, f"/stats?format=json&filter=^{name}$")["stats"]
         return int(stats[0]["value"])
 
     def stop(self) -> None:
@@ -178,19 +178,7 @@ class Table:
 
     def clusters(self) -> set[str]:
         """Return the names of Envoy's clusters."""
-        return {cluster["name"] for cluster in self.admin("/clusters?format=json")["cluster_statuses"]}
-
-    def allocated(self) -> int:
-        """Return the bytes that Envoy has allocated."""
-        return int(self.admin("/memory")["allocated"])
-
-    def admin(self, path: str) -> Any:
-        """Return JSON of Envoy's admin interface."""
-        connection = HTTPConnection("admin")
-        with socket.socket(socket.AF_UNIX) as connection.sock:
-            connection.sock.connect(str(self.settings.directory / "admin.sock"))
-            connection.request("GET", path)
-            return json.loads(connection.getresponse().read())
+        return {cluster["name"] for cluster in read_admin(self.settings, "/clusters?format=json")["cluster_statuses"]}
 
     @property
     def is_idle(self) -> bool:
@@ -215,6 +203,20 @@ class Table:
             await self.sender.send(build_certificate_only(name, self.authority.issue(name.lower())))
         elif name not in self.names:
             await self.sender.refuse([name])
+
+
+def read_admin(settings: Settings, path: str) -> Any:
+    """Return JSON of Envoy's admin interface."""
+    connection = HTTPConnection("admin")
+    with socket.socket(socket.AF_UNIX) as connection.sock:
+        connection.sock.connect(str(settings.directory / ADMIN_SOCKET))
+        connection.request("GET", path)
+        return json.loads(connection.getresponse().read())
+
+
+def read_allocated(settings: Settings) -> int:
+    """Return the bytes that Envoy has allocated."""
+    return int(read_admin(settings, "/memory")["allocated"])
 
 
 def client_context(authority_of_server: Authority, pair: KeyPair | None = None, version: str = "") -> ssl.SSLContext:

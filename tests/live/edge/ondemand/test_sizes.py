@@ -1,14 +1,11 @@
 """The estimated memory of a name with the largest values that an account can store, compared with Envoy's own count."""
 
-import json
 import re
-import socket
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from http.client import HTTPConnection
 from typing import Any
 
 import pytest
@@ -24,11 +21,11 @@ from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, Se
 from chalicelib.model.tunnels import gateways
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.link.authority import KeyPair
-from edge.process.settings import ADMIN_SOCKET
 from edge.store.records import Grant, Opening
 from tests import openssl
 from tests.edge.edge_modules import enabled, extended, requested
 from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.ondemand.tables import read_allocated
 from tests.live.edge.running import Edge, build_certificate, running, until
 from tests.modules import largest
 
@@ -152,11 +149,11 @@ _FORMS: Mapping[str, Create] = {
 
 @pytest.mark.parametrize("form", _FORMS)
 def test_envoy_does_not_take_more_than_the_estimate(edge: Edge, form: str) -> None:
-    allocated, estimated = _settle(lambda: _read_allocated(edge)), _read_estimated(edge)
+    allocated, estimated = _settle(lambda: read_allocated(edge.settings)), _read_estimated(edge)
     _load(edge, form, _FORMS[form])
     until(lambda: _read_estimated(edge) > estimated)
     growth = _settle(lambda: _read_estimated(edge)) - estimated
-    assert (_settle(lambda: _read_allocated(edge)) - allocated) / growth <= _MAX_RATIO
+    assert (_settle(lambda: read_allocated(edge.settings)) - allocated) / growth <= _MAX_RATIO
 
 
 def _load(edge: Edge, form: str, create: Create) -> None:
@@ -174,14 +171,6 @@ def _settle(read: Callable[[], int]) -> int:
         before = number
         time.sleep(_PAUSE)
     return number
-
-
-def _read_allocated(edge: Edge) -> int:
-    connection = HTTPConnection("admin")
-    with socket.socket(socket.AF_UNIX) as connection.sock:
-        connection.sock.connect(str(edge.settings.directory / ADMIN_SOCKET))
-        connection.request("GET", "/memory")
-        return int(json.loads(connection.getresponse().read())["allocated"])
 
 
 def _read_estimated(edge: Edge) -> int:

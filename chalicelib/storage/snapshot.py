@@ -1,6 +1,7 @@
-"""Renews a process that Lambda starts from a snapshot of memory. Other processes start from the same snapshot.
+"""Prepares a process that Lambda starts from a snapshot of memory (SnapStart).
 
-Ids and tokens use the system's random source, which already differs in each process.
+Several processes start from one snapshot, so they would share its connections and its random numbers. Ids and tokens
+are not affected: they use the system's random source, which differs in each process.
 """
 
 import os
@@ -18,10 +19,7 @@ def on_restore(renew: Callable[[], None]) -> None:
 
 
 def renew() -> None:
-    """Seed the random numbers, close connections, and call all renewals. Also reset the counts of calls to AWS.
-
-    The renewals are the functions that `on_restore` registered.
-    """
+    """Seed the random numbers, close connections, and reset call counts. Then call all registered functions."""
     random.seed()
     aws.close_connections()
     call_counts.take()

@@ -23,7 +23,7 @@ _OTHER_KEY = ("IncorrectKeyException", "AccessDeniedException")
 _opened: TTLCache[tuple[object, ...], object] = TTLCache(maxsize=1024, ttl=300 - _SWEEP)
 _UNKNOWN = object()
 _lock = threading.Lock()
-# a sweep can be scheduled although the cache is empty, because entries can expire before the sweep
+# A separate variable, because an empty cache does not mean that no sweep is scheduled: entries can expire before it.
 _is_sweep_scheduled = False
 
 
@@ -77,7 +77,7 @@ def check_key() -> None:
     """Encrypt a text that is not a secret, to test the key. Raises AwsError if the key cannot be used."""
     try:
         seal(b"health", context("acct_health", "health"))
-    except ClientError as error:  # for example InvalidKeyUsageException, if the key cannot encrypt
+    except ClientError as error:  # for example, KMS raises InvalidKeyUsageException for a key that cannot encrypt
         raise aws.Misconfigured(_code(error)) from None
 
 

@@ -18,15 +18,15 @@ from botocore.exceptions import ClientError
 from chalicelib.storage.client import aws, call_counts
 from chalicelib.storage.client.direct import CONDITION_FALSE
 
-OLDEST_FORMAT = 2  # the oldest `schema` of records that can be read; records of 1.x have no such attribute
+OLDEST_FORMAT = 2  # the attribute `schema` of every record. Records of 1.x have no `schema`, and cannot be read
 
 _NONE: Mapping[str, Any] = {}
-_PAUSES = (0, 0.05, 0.1, 0.2)  # seconds before each attempt to read unprocessed keys, which botocore does not retry
+_PAUSES = (0, 0.05, 0.1, 0.2)  # seconds before each attempt to read the keys that DynamoDB has left unprocessed
 _TRIES = 24  # the most attempts of a transaction that conflicts with others
 
-# seconds: the longest pause before the second attempt, and the longest pause before a later one
+# Seconds. The pause before attempt N (from 0) of a transaction is random: at most N * _PAUSE, and at most _MAX_PAUSE.
 _PAUSE, _MAX_PAUSE = 0.02, 0.2
-_THROTTLED = ("ProvisionedThroughputExceeded", "ThrottlingError")  # codes in CancellationReasons, if throttled
+_THROTTLED = ("ProvisionedThroughputExceeded", "ThrottlingError")  # cancellation codes of a throttled transaction
 _CALLS = {"Put": "put_item", "Update": "update_item", "Delete": "delete_item"}
 
 
@@ -43,7 +43,7 @@ class Write:
     """A write of one record, alone or in a transaction.
 
     `failing` is the exception to raise if the write's condition is false. If `failing` is None, a false condition means
-    that the record has changed. `counts` are numbers to add to an account's counts of names (see `name_counts`).
+    that the record has changed. `counts` are numbers that the caller must add to the account's counts of names.
     """
 
     action: Literal["Put", "Update", "Delete", "ConditionCheck"]
@@ -71,9 +71,9 @@ class Write:
     ) -> "Write":
         """Return the write that changes a record.
 
-        `sets` are new values of attributes. "body.name" is an attribute of the map `body`, and None removes the
-        attribute. The values of `adds` are added to numbers or to sets of strings. Those in `removes` are removed from
-        sets of strings. The values of `defaults` are set only if the record lacks the attribute.
+        Each argument maps names of attributes to values. `sets` replaces values, and the value None removes the
+        attribute. In `sets`, "body.name" is the entry `name` of the map `body`. `adds` adds to numbers or to sets of
+        strings. `removes` removes strings from sets. `defaults` sets a value only if the record lacks the attribute.
         """
         present = {name: value for name, value in sets.items() if value is not None}
         clauses = {
@@ -103,7 +103,7 @@ class Write:
 
     @staticmethod
     def check(scope: str, id: str, condition: Condition, failing: Exception | None = None) -> "Write":
-        """Return a write that changes nothing: its transaction fails if the condition is false."""
+        """Return a write that changes nothing, but makes its transaction fail if the condition is false."""
         return Write("ConditionCheck", {**_key(scope, id), **_build_condition(condition)}, failing)
 
     def and_check(self, check: "Write") -> "Write":
@@ -153,7 +153,7 @@ def get_each(*keys: tuple[str, str]) -> list[dict[str, Any] | None]:
     request_items: Mapping[str, Any] = {table_name(): {"Keys": encoded_keys, "ConsistentRead": True}}
     records_by_key: dict[tuple[str, str], dict[str, Any]] = {}
     for pause in _PAUSES:
-        if pause:  # even sleep(0) would let another thread run first
+        if pause:  # no sleep(0): it would give the CPU to another thread, and so delay the first attempt
             time.sleep(pause)
         answer = aws.call("dynamodb", "batch_get_item", RequestItems=request_items)
         records = map(decode, answer["Responses"].get(table_name(), ()))
@@ -268,7 +268,7 @@ def _build_condition(condition: Condition | None) -> dict[str, Any]:
 
 
 def build_expressions(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
-    """Return the parameters of a request for some expressions. They include the names and values in the expressions."""
+    """Return a request's parameters for expressions, with the names and values of attributes that they contain."""
     names = sorted(set(re.findall(r"#(\w+)", " ".join(expressions.values()))))
     attribute_values = {f":{name}": encode_value(value) for name, value in values.items()}
     return {
@@ -297,4 +297,4 @@ def _decode_value(attribute: Mapping[str, Any]) -> Any:
             return set(value)
         case "NULL":
             return None
-    return value  # other types stay encoded: this API never writes them, so `decoding` rejects the value
+    return value  # a type that this API never writes stays encoded, so decoding the record raises MalformedRecord

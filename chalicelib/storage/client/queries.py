@@ -7,7 +7,9 @@ from typing import Any, Literal
 from chalicelib.storage.client import aws, dynamodb
 
 _NONE: Mapping[str, Any] = {}
-_SCANNED = 1000  # the most records in a page: with more, 16 parallel pages of 1 MB would take 200 MB of memory
+# The most records in a page of a parallel scan. Without a limit, a page has up to 1 MB of encoded records, and the
+# pages of 16 segments would take 200 MB of memory when decoded.
+_SCANNED = 1000
 
 
 def read_pages(
@@ -18,10 +20,10 @@ def read_pages(
     first: Literal["highest", "lowest"] = "highest",
     **expressions: str,
 ) -> Iterator[list[dict[str, Any]]]:
-    """Yield the records that a query selects, page by page. Their ids are in descending or ascending order.
+    """Yield the records that a query selects, page by page. `first` says whether the highest or lowest id comes first.
 
-    `limit` is the number of records that DynamoDB reads for the first page. Its filter may then leave none of them, so
-    this page can be empty. Raises aws.Unavailable.
+    `limit` is the number of records that DynamoDB reads for the first page. A filter can remove all of these records,
+    so the first page can be empty. Raises aws.Unavailable.
     """
     query: dict[str, Any] = {
         "TableName": dynamodb.table_name(),
@@ -34,7 +36,7 @@ def read_pages(
 
 
 def read_each(each: Iterable[Mapping[str, Any]], **expressions: str) -> list[dict[str, Any]]:
-    """Return all records that queries with different values select. The queries are sent at the same time.
+    """Return all records that some queries select. The queries differ in their values, and are sent at the same time.
 
     Raises aws.Unavailable.
     """

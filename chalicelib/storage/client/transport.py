@@ -28,8 +28,8 @@ from urllib3.util import wait_for_read
 # The most bytes of an answer's headers, and the most bytes of one read. Reads are small, because each thread keeps a
 # buffer of this size.
 _MAX_HEAD, _CHUNK = 1 << 16, 1 << 13
-_HTTP, _OK = b"HTTP/1.1 ", b"HTTP/1.1 200 "  # the start of an answer, and of a successful one
-_END = b"\r\n\r\n"  # the end of an answer's headers
+_HTTP, _OK = b"HTTP/1.1 ", b"HTTP/1.1 200 "  # how every answer begins, and how a successful answer begins
+_END_OF_HEADERS = b"\r\n\r\n"
 
 
 def install(session: Session) -> None:
@@ -83,7 +83,9 @@ class Transport:
         try:
             answer = _answer(connection, request)
         except BotoCoreError:
-            self._close_idle()  # other idle connections may be broken too, and would use up botocore's few attempts
+            # The other idle connections may be broken too. botocore retries only a few times, so its attempts could all
+            # fail on such connections.
+            self._close_idle()
             raise
         self._put_back(connection)
         return answer
@@ -119,10 +121,10 @@ class Transport:
 
     def _take_idle(self) -> HTTPConnection | None:
         """Return the most recently used connection that the service has not closed, or None."""
-        with suppress(IndexError):  # another thread may take the last connection at the same time
+        with suppress(IndexError):  # the pool is empty
             while True:
                 connection = self._idle.pop()
-                # the service sends nothing without a request, so a readable connection is one that it has closed
+                # The service sends nothing without a request. So if a connection is readable, the service closed it.
                 if not wait_for_read(connection.sock, 0):
                     return connection
                 connection.close()
@@ -161,11 +163,11 @@ def _read_answer(connection: socket.socket) -> DirectAnswer | None:
     Raises OSError.
     """
     received = b""
-    while _END not in received:
+    while _END_OF_HEADERS not in received:
         if len(received) > _MAX_HEAD or not (more := connection.recv(_CHUNK)):
             return None
         received += more
-    head, _, body = received.partition(_END)
+    head, _, body = received.partition(_END_OF_HEADERS)
     status, *lines = head.split(b"\r\n")
     fields = {name.lower(): value.strip() for name, _, value in (line.partition(b":") for line in lines)}
     length = fields.get(b"content-length", b"")

@@ -18,12 +18,14 @@ from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import item_keys
 from chalicelib.storage.records.shards import Shards
 
-OVERLAP = 60  # seconds: more than the longest write takes, plus the largest difference between two writers' clocks
+# Readers read the latest OVERLAP seconds of the log again, to find entries that appear late. An entry is late by at
+# most the duration of its write plus the difference between the clocks of two writers: less than OVERLAP.
+OVERLAP = 60
 SHARDS = Shards("changes#", 4).scopes
-_RETENTION = 24 * 60 * 60  # seconds
-# The partition keys of the items whose changes are logged: items that the edge serves, items that decide what clients
-# may do, and the unique keys of domains and tunnel names, which contain the owner's account. The items of `special` are
-# names that Envoy must know before the first visitor uses them.
+_RETENTION = 24 * 60 * 60  # seconds after which DynamoDB removes an entry
+# A pattern for the partition keys of items with logged changes. These are the items that the edge serves, the items
+# that decide what clients may do, and the unique keys of domains and tunnel names (which contain the owner's account).
+# `special` items list the names that Envoy must know before the first visitor uses them.
 _LOGGED = (
     r"accounts|(?:domain|tunnel_name)#.+"
     r"|[^#]+#/(?:banned_names|bot_users|gateways|reserved_addrs|reserved_domains|ssh_credentials|ssh_user_certificates"
@@ -56,7 +58,7 @@ class Change:
 
 
 def entries(writes: Iterable[Write]) -> list[Write]:
-    """Return the write of the log entry for a transaction. The list is empty if the log skips all its items."""
+    """Return the write that logs a transaction. Return an empty list if the log skips all items of the transaction."""
     item_keys = [item_key for write in writes if (item_key := _item_of(write)) and re.fullmatch(_LOGGED, item_key[0])]
     return [_record(item_keys)] if item_keys else []
 
@@ -86,7 +88,7 @@ def read_since(moment: float) -> list[Change]:
 
 
 def _item_of(write: Write) -> Sequence[str] | None:
-    """Return the primary key of the item that a write changes. None for a check, which changes nothing."""
+    """Return the primary key of the item that a write changes. Return None for a check, which changes nothing."""
     if write.action == "ConditionCheck":
         return None
     key = write.request.get("Key") or write.request["Item"]

@@ -1,8 +1,8 @@
 """Cooldowns of released names. For a day, only the same account can take such a name again.
 
-The names are unique keys that items of one account share (see `shared_keys`). One record lists all names of an account
-with a cooldown that ends at the same Unix second. So a change writes only one record, even if it releases many names.
-The record's id is this second, so an account's oldest record comes first.
+A name is a unique key that several items of one account can share (see `shared_keys`). One record lists all names of an
+account with a cooldown that ends at the same Unix second. So a change writes only one record, even if it releases many
+names. The record's id is this second, so an account's oldest record comes first.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ from chalicelib.storage.client import queries
 from chalicelib.storage.client.dynamodb import OLDEST_FORMAT, Condition, Write
 from chalicelib.storage.records import items, table
 
-PERIOD = 24 * 60 * 60  # seconds
+PERIOD = 24 * 60 * 60  # seconds of a cooldown
 SCOPE = "/names/cooldown"
 
 
@@ -49,7 +49,10 @@ def begin(account: str, until: int, values: Iterable[str]) -> Write:
 
 
 def read(account: str, ends: Iterable[int]) -> dict[int, Cooldowns]:
-    """Return the cooldowns of an account that end at one of the Unix seconds `ends`, by end. Raises aws.Unavailable."""
+    """Return an account's cooldowns that end at the Unix seconds `ends`, as a map from end to cooldowns.
+
+    Raises aws.Unavailable.
+    """
     records = map(Cooldowns.of, table.read_records(_key(account, until) for until in ends).values())
     return {record.until: record for record in records}
 

@@ -14,9 +14,9 @@ from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origi
 from chalicelib import clock
 
 T = TypeVar("T")
-EVENT = "malformed_record"  # the log event that a metric filter counts
+EVENT = "malformed_record"  # a log event: a CloudWatch metric filter counts the lines with this name
 _ABSENT = object()
-_PACKED_ERRORS = (ValueError, LookupError)  # errors that mean that the bytes of a `PACKED` field are malformed
+_PACKED_ERRORS = (ValueError, LookupError)  # what an `unpack` function raises for malformed bytes
 _logger = logging.getLogger("tunnel_edge")
 
 

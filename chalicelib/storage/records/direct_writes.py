@@ -14,16 +14,16 @@ _AT_ONCE = 100  # the most writes in one transaction
 
 
 def spread(collection: str) -> None:
-    """Divide a collection into shards, and store this in a marker. Raises aws.Unavailable.
+    """Store the marker of a collection that is divided into shards. Raises aws.Unavailable.
 
-    From then on, this process puts new items of the collection into the shards.
+    From now on, this process puts new items of the collection into the shards.
     """
     dynamodb.do(Write.update(collection, item_keys.MARK, Condition(""), adds={"revision": 1}))
     item_keys.spread(collection)
 
 
 def drop(item: Item) -> None:
-    """Remove an item without a body, for example a route with only modules. Raises ConditionFailed, aws.Unavailable."""
+    """Remove an item that has only modules, and no body. Raises ConditionFailed, aws.Unavailable."""
     dynamodb.do(Write.delete(*item.key, Condition("attribute_not_exists(#body)")))
 
 

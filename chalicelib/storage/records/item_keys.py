@@ -1,17 +1,17 @@
 """Primary keys of records ("item keys"). They can differ from the `scope` and `id` of the items in the records.
 
-All routes of an account are in one collection, ordered by edge, so that one query reads the routes of a page of edges:
-the route R of the edge E has the scope `acct_…#/edges/https/E/routes`, and its record the scope
-`acct_…#/edges/https/routes` and the id `E/R`. In format 2, which 2.0.0 writes, the record has the same scope and id as
-the route. RECORD_FORMAT selects the format of writes; all formats can be read. In format 4, records of API keys contain
-fields that 2.0.0 cannot read: networks, scopes with ids, tokens with a checksum.
+The format of records decides their primary keys. The setting RECORD_FORMAT selects the format of writes. All formats
+can be read. In format 2, which 2.0.0 writes, a record has the same `scope` and `id` as its item. From format 3 on, all
+routes of an account are in one collection, ordered by edge. So one query reads the routes of a page of edges. The route
+R of the edge E has the scope `acct_…#/edges/https/E/routes`. The record of this route has the scope
+`acct_…#/edges/https/routes` and the id `E/R`. In format 4, records of API keys contain fields that 2.0.0 cannot read:
+networks, scopes with ids, tokens with a checksum.
 
-A collection (all items with one `scope`) can be divided into shards (several partitions), because one partition takes
-500 changes a second. This applies to SSH certificates from format 3 on (`acct_…#/ssh_user_certificates/N`), and to
-audit events. At first, a collection has only one shard. When DynamoDB throttles a write, the process stores a permanent
-marker: a record without a body in the collection. From then on the process puts new items into shards by id. A
-collection with a marker is read from all shards. The ids of markers sort after all others, so that the newest page
-begins with them.
+A collection consists of all records with one `scope`. Collections of audit events and, from format 3 on, of SSH
+certificates can be divided into shards (several partitions), because one partition takes only 500 changes a second. At
+first, a collection has only one shard. When DynamoDB throttles a write, the process stores a permanent marker: a record
+without a body in the collection. Then the process puts new items into shards, by id. Readers that find a marker read
+all shards. The ids of markers sort after all other ids, so the page with the newest items begins with the markers.
 """
 
 import os
@@ -23,10 +23,10 @@ from chalicelib.storage.records import shards
 
 ItemKey = tuple[str, str]  # the primary key of a record: `scope` and `id`
 
-MARKS = "~"  # the first character of a marker's id
+MARKS = "~"  # the first character of the id of every marker: a record that says that its collection has shards
 MARK = f"{MARKS}shards"
 
-_MAX_KNOWN = 10_000  # the maximum size of `_spread`
+_MAX_KNOWN = 10_000  # the most collections in `_spread`. A full `_spread` is emptied before a collection is added
 _spread: set[str] = set()  # the collections for which this process puts new items into shards
 
 _TOGETHER = re.compile(r"([^#]+#/edges/https)/([^/]+)(/routes)")
@@ -35,7 +35,7 @@ _COLLECTION = re.compile(r"([^#]+#/edges/https)(/routes)")
 
 
 def build_latest(scope: str, id: str) -> ItemKey:
-    """Return the primary key of an item's record in format 3 or 4. If there are shards, it is that of the first one."""
+    """Return the primary key of an item's record in format 3 or 4, in the first shard if the collection has shards."""
     collection, before = find_collection(scope)
     return collection, f"{before}{id}"
 
@@ -122,8 +122,6 @@ def _setting() -> str:
 
 
 class Identified(Protocol):
-    """An object with an id, for example an item."""
-
     @property
     def id(self) -> str: ...
 
@@ -145,15 +143,16 @@ def next_item_key(collection: str, id: str) -> tuple[str, int]:
 def spread(collection: str) -> None:
     """Make this process put new items of a collection into shards. Store the marker of the collection first."""
     if len(_spread) >= _MAX_KNOWN:
-        _spread.clear()  # `spread` adds a removed collection again when DynamoDB next throttles it
+        _spread.clear()  # limits memory. DynamoDB's next throttling of a removed collection adds the collection again
     _spread.add(collection)
 
 
 def merge_pages(pages: Iterable[tuple[list[T], bool]], count: int) -> tuple[list[T], bool]:
     """Merge pages of several shards into one page of at most `count` items. Also return whether more items follow."""
     page_list = list(pages)
-    # If a shard has more items than its page, its next items are unknown. They may be newer than the last items in
-    # pages of other shards. So items older than its page wait for the next page, which keeps the order.
+    # A shard can have more items after its page. These unread items are older than the last item of this page, but may
+    # be newer than items in pages of other shards. So leave out all items that are older than the last item of such a
+    # page: the caller gets them with the next page, in the right order.
     reached = max((items[-1].id for items, has_more in page_list if has_more), default="")
     all_items = sorted(
         (item for items, _ in page_list for item in items if item.id >= reached), key=lambda item: item.id, reverse=True

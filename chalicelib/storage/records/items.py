@@ -204,7 +204,7 @@ def rewrite(before: Item, after: Item) -> Write:
     differing = {name: value or None for name, value in new.items() if value != old[name]}
     body = {"body": after.body} if after.body != before.body else {}
     unseen = {"unseen": after.unseen or None} if after.unseen != before.unseen else {}
-    # if the item has no body, it may have no record: then this write creates the record
+    # An item without a body may have no record yet. Then this write creates the record, which needs a `schema`.
     schema = {} if before.body else {"schema": OLDEST_FORMAT}
     sets = {**body, **unseen, **differing, **_modules(before, after), **schema, "changed": clock.seconds()}
     step = after.revision - before.revision or 1
@@ -290,7 +290,7 @@ def _relations(item: Item) -> dict[str, Any]:
 
 
 def _modules(before: Item, after: Item) -> dict[str, Any]:
-    """Return the attributes to set for changed modules: `parts.<name>`, or only `parts` if it had or has none."""
+    """Return the attributes to set for changed modules. A map `parts` that was or becomes empty is set as a whole."""
     if before.modules == after.modules:
         return {}
     if not before.modules or not after.modules:

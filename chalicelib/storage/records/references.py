@@ -11,9 +11,10 @@ from itertools import groupby
 
 from chalicelib.storage.client.dynamodb import Condition, Write
 
-MAX_REFERRERS = 1000  # referrers per target: the target's record contains them, and DynamoDB limits a record to 400 KB
+# The most items that can refer to one target. The target's record lists them, and DynamoDB limits a record to 400 KB.
+MAX_REFERRERS = 1000
 
-_BODY = "body"  # records store the references of the module "" under this name
+_BODY = "body"  # the stored name of the module "", which stands for the body of an item
 
 
 @dataclass(frozen=True, order=True)
@@ -64,8 +65,8 @@ def replace_references(
 ) -> tuple[Reference, ...]:
     """Return an item's references after a change. `by_module` contains all references of the changed modules.
 
-    If only the order of the references would differ, they are returned in the former order. So an item without changed
-    references equals its former state.
+    If only the order of the references has changed, return them in the former order. Otherwise the item would count as
+    changed, because states of items are compared with their references.
     """
     unchanged_references = (reference for reference in before if reference.module not in by_module)
     after = (*unchanged_references, *(reference for new in by_module.values() for reference in new))

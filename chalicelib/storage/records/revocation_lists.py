@@ -46,7 +46,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Chunk:
-    """One of the 64 records with the entries of a revocation list. `id` is the record's id."""
+    """One of the 64 records with the entries of a revocation list. `packed` are the entries as bytes."""
 
     authority: str
     id: str
@@ -75,7 +75,7 @@ class _HeadRecord:
 
 @dataclass(frozen=True)
 class _Packed:
-    """The attribute of a chunk's record with its entries."""
+    """The record of a chunk, if a query reads only the attribute with the entries."""
 
     packed: bytes
 
@@ -95,7 +95,7 @@ def read(authority: str) -> Head | None:
 
 
 def read_each(authorities: Iterable[str]) -> list[Head | None]:
-    """Return the heads of authorities' lists, None for a missing list. One read. Raises aws.Unavailable."""
+    """Return the head of each authority's list, or None for a missing list. Makes one read. Raises aws.Unavailable."""
     return [
         _decode_live(record) for record in dynamodb.get_each(*((_scope(authority), HEAD) for authority in authorities))
     ]
@@ -161,8 +161,8 @@ def begin(head: Head) -> Write:
 def rewrite(head: Head, chunk: Chunk, packed: bytes) -> list[Write]:
     """Return the writes that replace the entries of a chunk. Raises ListFull.
 
-    The writes fail if the chunk has changed since it was read. If the list has an expiry or no head yet, they also fail
-    if the head has changed.
+    The writes fail if the chunk has changed since it was read. If the list has an expiry, or if it has no head yet, the
+    writes also fail if the head has changed.
     """
     return rewrite_each(head, [(chunk, packed)])
 
@@ -252,7 +252,7 @@ def _require_unchanged(head: Head) -> Condition:
 def _marks() -> dict[str, Any]:
     """Return the attributes that every write sets: a new stamp and the current time.
 
-    Stamps are random, so that a table restored from a backup never repeats a stamp for other entries.
+    Stamps are random. A counter could repeat: after a restore from a backup, the same stamp would mean other entries.
     """
     return {"stamp": secrets.token_hex(8), "changed_at": clock.seconds()}
 
@@ -262,7 +262,7 @@ def _expiry(end: int | None) -> dict[str, int]:
 
 
 def _id_of(entry: "crypto.packed_revocations.Entry") -> str:
-    """Return the id of an entry's chunk. It depends on a digest, because clients can choose consecutive serials."""
+    """Return the id of an entry's chunk. A digest distributes serials evenly, even if clients choose 1, 2, 3."""
     key = entry[0]
     content = key if isinstance(key, bytes) else key.to_bytes(8)
     return f"{hashlib.sha256(content).digest()[0] >> 2:02x}"

@@ -19,7 +19,7 @@ from chalicelib.storage.records import cooldowns, items, table
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import ID, Taken, UniqueKey
 
-KINDS = frozenset({"tunnel_name"})  # the kinds of shared keys; their records of 2.0.0 have no `sharers`
+KINDS = frozenset({"tunnel_name"})  # the kinds of shared keys. 2.0.0 wrote records of these kinds without `sharers`
 
 _NOBODY: Mapping[str, Any] = {"holder": None, "home": None, "successor": None, "body": {}}
 _ALONE = "attribute_not_exists(#holder)"
@@ -29,10 +29,10 @@ _RELEASED: Mapping[str, int] = {"names": -1, "cooldown": 1}
 
 
 class Endings(Protocol):
-    """Methods about the exclusive owners of keys. They find out whether an owner has ended, and record its end.
+    """Finds out whether the exclusive owner of a key has ended, and records the end of this owner.
 
-    An owner can have a lease. The lease can be in a separate record: a tunnel's lease is in the record of its gateway.
-    The arguments `lease` are this separate record, or None if there is none.
+    An owner can have a lease, which can be in a separate record: a tunnel's lease is in the record of its gateway.
+    `lease` is this separate record, or None if there is no separate record.
     """
 
     def find_lease(self, home: str, attributes: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -52,8 +52,8 @@ class Endings(Protocol):
 def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str, id: str) -> list[Write]:
     """Return the writes with which an item releases the keys `released` and takes the keys `taken`.
 
-    The writes fail if the record of a key has changed since it was read, and with Taken if the item cannot take a key.
-    Raises aws.Unavailable.
+    The writes fail with Taken if the item cannot take a key. They also fail if the record of a key has changed since it
+    was read. Raises aws.Unavailable.
     """
     account, shared = _account(scope), [key for key in taken if key.hold == "together"]
     records = table.read_records((key.scope, ID) for key in (*released, *shared))
@@ -62,7 +62,8 @@ def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str
     listed = cooldowns.read(account, ends.values())
     resumed = {value for value, end in ends.items() if end in listed and value in listed[end].values}
     until = clock.seconds() + cooldowns.PERIOD
-    # use a second without a record in `listed`: this transaction may change that record, and can write it only once
+    # Choose a second at which none of the records in `listed` ends. This transaction may change a record in `listed`,
+    # and a transaction can write each record only once.
     while until in listed:
         until += 1
     releases = {key.value: _release(key_records[key], key, scope, id, until) for key in released if key_records[key]}
@@ -79,8 +80,7 @@ def take(key: UniqueKey, scope: str, id: str) -> Write:
     """Return the write that makes an item the exclusive owner of a key.
 
     The write fails with Taken if another item is the exclusive owner. It also fails with Taken if another account
-    shares the key, or released it less than a day ago. If the `hold` of
-    the key is "over", other accounts do not matter.
+    shares the key, or released the key less than a day ago. Other accounts are ignored if `hold` of the key is "over".
     """
     if key.hold == "over":
         return _write(key, scope, id, Condition(f"{_ALONE} OR #holder = :id", {"id": id}))
@@ -95,16 +95,16 @@ def take_over(
 ) -> list[Write] | None:
     """Return the writes with which an item takes a key from its exclusive owner.
 
-    The owner must have ended, or have the same `successor` as `key`. Otherwise this function raises Taken. The writes
-    also delete the owner and record its end. Return None if `counts` do not match the current record of the key: then
-    the caller must build all its writes again. Raises aws.Unavailable.
+    The writes also delete the owner and record its end. Raises Taken unless the owner has ended, or was stored with the
+    same `successor` as `key`. Return None if `counts` do not match the current record of the key: then the caller must
+    build all its writes again. Raises aws.Unavailable.
     """
     record = dynamodb.get(key.scope, ID) or {}
     owner_id, home, state = record.get("holder"), record.get("home", ""), _state(record, _account(scope))
     if key.hold != "over" and state == "others":
         raise Taken(key, by=home)
     if not owner_id:
-        return None if key.hold == "together" else [take(key, scope, id)]  # the former owner has released the key
+        return None if key.hold == "together" else [take(key, scope, id)]  # the owner has released the key meanwhile
     lapsed = items.require_lapsed()
     condition: Condition | None = Condition(f"attribute_not_exists(#id) OR {lapsed.text}", lapsed.values)
     item, lease, ending = _read_owner(record, endings)
@@ -127,7 +127,7 @@ def take_over(
 
 
 def end_cooldown(key: UniqueKey, record: Mapping[str, Any], until: int) -> list[Write]:
-    """Return the write that ends a key's cooldown. The list is empty if the cooldown does not end at `until`."""
+    """Return the write that ends a key's cooldown. Return an empty list if the cooldown does not end at `until`."""
     if record.get("sharers") or record.get("rests") != until:
         return []
     if record.get("holder"):
@@ -138,10 +138,10 @@ def end_cooldown(key: UniqueKey, record: Mapping[str, Any], until: int) -> list[
 def _read_owner(
     record: Mapping[str, Any], endings: Endings | None
 ) -> tuple[Item | None, Mapping[str, Any] | None, Sequence[Write] | None]:
-    """Return the exclusive owner of a key. Also return the record with its lease, and writes that end the lease.
+    """Return the exclusive owner of a key, the record with the owner's lease, and writes that end the lease.
 
-    The owner is None if it does not exist, and the record is None if there is none. The writes are None while the
-    lease runs, or if the owner has no separate record for its lease.
+    Each of the three can be None. The owner is None if no such item exists. The record and the writes are None if the
+    owner has no separate record for its lease. The writes are also None while the lease runs.
     """
     item_key = record.get("home", ""), record["holder"]
     leased_at = endings.find_lease(item_key[0], record.get("body", {})) if endings else None
@@ -214,7 +214,7 @@ def _write(
 ) -> Write:
     """Return the write with which an item takes a key. It fails unless `condition` is true for the record of the key.
 
-    `after` contains more attributes to set. The value None removes an attribute, for example of the former owner.
+    `after` contains more attributes to set. The value None removes an attribute, for example the former owner's id.
     """
     sets: dict[str, Any] = {"schema": OLDEST_FORMAT, "expires": None, **(after or {})}
     if key.hold != "over":

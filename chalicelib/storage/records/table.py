@@ -29,7 +29,7 @@ _MAX_MARKS = 2  # the most markers that a collection can have (see `item_keys`)
 _OR_MARKS = " OR begins_with(#id, :marks)"
 _LISTED = "#scope, #id, #body, #parts, #unseen, #claims, #points, #pointed_by, #expires, #lease, #revision"
 _read: ContextVar[dict[tuple[str, str], dict[str, Any] | None]] = ContextVar("read")
-_LARGE = 800_000  # the most characters of a page; DynamoDB limits a response to 1 MB
+_LARGE = 800_000  # the most characters of a page: a longer response of the API could exceed Lambda's limit
 
 
 def read(scope: str, id: str) -> Item | None:
@@ -139,7 +139,7 @@ def read_page_of(scope: str, ids: Iterable[str], *, before: str | None, count: i
 
 
 def read_marked_page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool, frozenset[str]]:
-    """Return a page of a partition, whether there are more items, and ids of markers. Only the first page has these."""
+    """Return a page of a partition, whether there are more items, and ids of markers, which only the first page has."""
     if before:
         return (*_page(_select_older(scope, before), count), frozenset())
     stored_items, has_more = _page({**_select_older(scope, None), "marks": item_keys.MARKS}, count + _MAX_MARKS)
@@ -154,7 +154,7 @@ def is_spread(collection: str) -> bool:
 
 
 def read_indexed_page(index: str, value: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
-    """Return a page of items, and whether there are more. They have the key `value` in an index, which may lag 1 s."""
+    """Return a page of the items with the key `value` in an index, and whether there are more. An index can lag 1 s."""
     page_items: list[Item] = []
     for records in queries.read_pages(
         {"value": value, "now": clock.seconds(), **({"before": before} if before else {})},
@@ -191,10 +191,9 @@ def find_each(scope: str, ids: Iterable[str]) -> dict[str, Item]:
 
 
 def read_all(scope: str) -> Iterator[Item]:
-    """Yield all items of a partition, including malformed items and items that have only modules. Raises
-    aws.Unavailable.
-    """
-    # in this order, one selection contains each item, even if another process moves it from the first to the second
+    """Yield all items of a partition, also malformed items and items with only modules. Raises aws.Unavailable."""
+    # The first selection has records of format 2, the second has records of later formats. In the opposite order, both
+    # reads could miss a record that a migration moves to the later format at the same time.
     selections = [{"scope": scope}, _select_older(scope, None)]
     for selected in selections if selections[0] != selections[1] else selections[:1]:
         for page in queries.read_pages(selected, limit=None, KeyConditionExpression=_key(selected)):
@@ -204,8 +203,9 @@ def read_all(scope: str) -> Iterator[Item]:
 def read_children(scopes: Sequence[str]) -> Iterator[Item]:
     """Yield the items of several parents, for example the routes of several edges, in descending order.
 
-    `scopes` are the partition keys of these items. The items of all parents between the first and the last one are
-    read. Malformed items are included, encrypted secrets are left out. Raises aws.Unavailable.
+    `scopes` are the partition keys of these items. The result also contains items of other parents, if their partition
+    keys sort between the lowest and the highest of `scopes`. Malformed items are included, encrypted secrets are left
+    out. Raises aws.Unavailable.
     """
     collection, first = item_keys.find_collection(min(scopes))
     last = item_keys.find_collection(max(scopes))[1]
@@ -254,7 +254,7 @@ def _page(selected: Mapping[str, str], count: int) -> tuple[list[Item], bool]:
     page_items: list[Item] = []
     for records in _pages(selected, count + 1):
         if len(page_items) > 1 and len(repr(page_items)) > _LARGE:
-            return page_items[:-1], True  # the last item begins the next page, which would otherwise be empty
+            return page_items[:-1], True  # the omitted item begins the next page, which could otherwise be empty
         page_items += _items(records)
         if len(page_items) > count:
             return page_items[:count], True
@@ -277,9 +277,8 @@ def _select_older(scope: str, before: str | None) -> dict[str, str]:
     """Return the values of a query for a partition's items. If `before` is set, it reads only items with lower ids."""
     collection, begin = item_keys.find_collection(scope)
     if begin:
-        below = (
-            f"{before[:-1]}{chr(ord(before[-1]) - 1)}" if before else ""
-        )  # the greatest id of the same length below `before`
+        # BETWEEN includes its bounds, so replace the last character of `before` by the preceding character.
+        below = f"{before[:-1]}{chr(ord(before[-1]) - 1)}" if before else ""
         return {"scope": collection, "first": begin, "last": f"{begin}{below}~"}
     return {"scope": scope, **({"before": before} if before else {})}
 
@@ -295,5 +294,5 @@ def _pages(selected: Mapping[str, str], count: int | None) -> Iterator[list[dict
 
 
 def _key(selected: Mapping[str, str]) -> str:
-    """Return the key condition of a query with the values `selected`, for example `scope` and `before`."""
+    """Return the key condition of a query. Its form depends on which values `selected` has, for example `before`."""
     return next(condition for value, condition in _KEYS.items() if value in selected)

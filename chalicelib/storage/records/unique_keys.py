@@ -50,7 +50,7 @@ class Taken(Exception):
 
 @dataclass(frozen=True)
 class KeyOwner:
-    """The item that owns a unique key, and its `successor`. `scope` is "" if the key's record is of 1.x."""
+    """The item that owns a unique key, and the stored `successor`. `scope` is "" if 1.x wrote the key's record."""
 
     scope: str
     id: str
@@ -69,7 +69,7 @@ def find_owner(key: UniqueKey) -> KeyOwner | None:
 def take(key: UniqueKey, scope: str, id: str, *, after: KeyOwner | None = None) -> Write:
     """Return the write with which an item takes a unique key. It fails with Taken if another item holds the key.
 
-    If the item `after` holds the key, the new item takes the key from it.
+    If the item `after` holds the key, the write succeeds, and `after` loses the key.
     """
     record = {"scope": key.scope, "id": ID, "body": dict(key.attributes), "holder": id, "home": scope, "revision": 1}
     free = Condition("attribute_not_exists(#id) OR #holder = :holder", {"holder": id})

@@ -21,7 +21,7 @@ T = TypeVar("T")
 # The most unique keys and references that a transaction can write. It can have 100 actions, and may need four for the
 # item, the audit event, the idempotency key and the change log.
 MAX_RELATIONS = 96
-TRIES = 12  # the most attempts of a change: each one that fails with Overtaken is repeated
+TRIES = 12  # the most attempts of a change that conflicts with other changes. Then aws.Unavailable is raised
 _UNLEASED = Condition("attribute_exists(#id) AND attribute_not_exists(#lease) AND attribute_not_exists(#expires)")
 _PAUSE = 0.02  # seconds by which the maximum pause between two attempts grows with each attempt
 
@@ -87,8 +87,8 @@ def end(item: Item) -> list[Write]:
 def spread(writes: Iterable[Write], throttled: Sequence[str]) -> bool:
     """Divide each collection into shards if DynamoDB throttled the write of a new item in it.
 
-    `throttled` are the partition keys of throttled writes. Return whether a collection was divided. Afterwards, `move`
-    changes the write of a new item so that it writes to the shard. Raises aws.Unavailable.
+    `throttled` are the partition keys of throttled writes. Return whether a collection was divided. If so, the caller
+    must pass its writes through `move` before it repeats them. Raises aws.Unavailable.
     """
     new = {write.request["Item"]["scope"]["S"] for write in writes if write.action == "Put"}
     busy = [scope for scope in new & {*throttled} if item_keys.is_sharded(scope)]
@@ -98,7 +98,7 @@ def spread(writes: Iterable[Write], throttled: Sequence[str]) -> bool:
 
 
 def move(write: Write) -> Write:
-    """Return the write of a new item after `spread`. If the item's collection is divided, it writes to the shard."""
+    """Return the write of a new item, directed to a shard if `spread` has divided the item's collection."""
     if write.action != "Put":
         return write
     item = write.request["Item"]
@@ -137,7 +137,7 @@ def commit(
             failing = all_writes[failed.indexes[0]].failing
         if not isinstance(failing, Taken):
             raise _error_of(failing)
-        taken.pop(failing.key, None)  # by now, another item may hold the key
+        taken.pop(failing.key, None)  # these writes name the item that held the key before, but now another may hold it
         if taking := _take_over(item_writes, failing, created, endings):
             taken[failing.key] = taking
         pause(number)

@@ -33,16 +33,17 @@ from edge.process.tasks import PeriodicTask
 from edge.store.records import Unavailable
 from edge.store.threads import Threads
 
-_POLL, _PAUSE = 0.2, 2.0  # seconds between checks for due trials, and until a trial without a result is repeated
+# The least seconds between checks for due trials; seconds until a trial without a result is repeated.
+_POLL, _PAUSE = 0.2, 2.0
 _IDLE = 60.0  # seconds between checks for due trials, if none is scheduled
 _TRIES = 5
 _REPEAT = 600.0  # seconds until an edge with errors is tried again
-_TIMEOUT = 5.0  # seconds to wait for a handshake, and for Envoy's answer about the edge
+_TIMEOUT = 5.0  # the most seconds for a TLS handshake, and for Envoy's answers about the edge's resources
 _MAX_NAMES = 4  # the most names to which the trial of an edge connects
 _MAX_TRIALS, _MAX_TRIALS_OF_ACCOUNT = 8, 2  # concurrent trials: of all accounts, of one account
 _HOSTS_PERIOD = 1.0  # seconds between two reads of the live hosts
 _LABEL = "edge-trial"  # the label that replaces the "*" of a wildcard
-# The address to which this host connects, for values of EDGE_HOST that mean every address.
+# If EDGE_HOST means every address, a trial connects to the loopback address.
 _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 (connects)
 
 _Key = tuple[str, str]  # an account, and the id of one of its edges
@@ -50,11 +51,11 @@ _Key = tuple[str, str]  # an account, and the id of one of its edges
 
 @dataclass(frozen=True)
 class EdgeHost:
-    """The edge host that does trials: its settings and its id.
+    """The edge host that runs the trials: its settings, and its id among the live hosts.
 
-    `is_changing` returns whether changes of an account are not handled yet. `find_plan` returns the current plan of an
-    account's edge if a name of it is loaded. `errors_of` returns Envoy's errors about a plan. `is_settled` returns
-    whether Envoy has accepted or rejected all resources of the plan.
+    `is_changing` returns whether this host still has to handle a change of the account. `find_plan` returns the current
+    plan of an edge, or None if none of the edge's names is loaded. `errors_of` returns Envoy's errors about the
+    resources of a plan. `is_settled` returns whether Envoy has accepted or rejected all resources of a plan.
     """
 
     settings: Settings
@@ -72,7 +73,8 @@ class Trials:
 
     def __init__(self, host: EdgeHost) -> None:
         self._host = host
-        self._due: dict[_Key, tuple[float, int]] = {}  # by edge: when its next trial is, and how many had no result
+        # By edge: the monotonic time of its next trial, and the number of earlier trials without a result.
+        self._due: dict[_Key, tuple[float, int]] = {}
         self._tasks: dict[_Key, asyncio.Task[None]] = {}
         self._refused: dict[_Key, None] = {}  # edges with errors in their latest trial
         self._live_hosts: list[str] = []
@@ -108,7 +110,10 @@ class Trials:
             self._threads.shutdown()
 
     def _schedule(self, key: _Key, number: int, pause: float) -> None:
-        """Schedule the trial of an edge in `pause` seconds. `number` earlier trials of this change had no result."""
+        """Schedule the trial of an edge in `pause` seconds.
+
+        `number` is how many trials of the edge had no result since its latest change.
+        """
         self._due[key] = time.monotonic() + pause, number
         self._task.wake_within(max(_POLL, pause))
 

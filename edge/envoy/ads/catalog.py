@@ -75,9 +75,9 @@ class Catalog:
 
     def __init__(self, key: bytes) -> None:
         self._key = key
-        self.is_complete = True  # while false, Envoy keeps resources that the catalog lacks
-        self.has_all_listeners = True  # while false, no listener is sent to Envoy
-        # Answers by stream. While no stream is open, the key None has the answers of the stream that ended last.
+        self.is_complete = True  # whether to remove resources that Envoy has and the catalog lacks
+        self.has_all_listeners = True  # whether to send listeners to Envoy
+        # Answers by stream. When the last open stream ends, its answers are stored with the key None.
         self._answers: dict[Hashable, dict[Name, Answer]] = {}
         self._parts: dict[Name, Parts] = {}
 
@@ -88,23 +88,23 @@ class Catalog:
             parts = self._parts.setdefault(Name(key.kind, key.name), Parts())
             if resource is None:
                 parts.drop(key.part)
-            elif parts.encoding(key.part) != resource.encoded:  # often equal: many names use the same clusters
+            elif parts.encoding(key.part) != resource.encoded:  # often equal, because many names share clusters
                 parts.put(key.part, self._sign(resource.encoded))
         for name in before:
             self._drop_if_partial(name)
         return [name for name, digest in before.items() if digest != self._digest(name)]
 
     def restore(self, name: Name, value: bytes | None) -> None:
-        """Replace a resource by an earlier encoding `value`, or remove it if `value` is None."""
+        """Replace a resource with its earlier encoding `value`. If `value` is None, remove the resource."""
         parts = self._parts[name] = Parts()
         if value is not None:
             parts.put("", self._sign(value))
         self._drop_if_partial(name)
 
     def version(self, name: Name) -> str | None:
-        """Return the version of a resource. Return None if it does not exist.
+        """Return the version of a resource, or None if the resource does not exist.
 
-        After a restart, the same content has the same version, so Envoy does not receive it again.
+        After a restart, the same content has the same version, so Envoy does not receive the content again.
         """
         digest = self._digest(name)
         return None if digest is None else f"{digest:032x}"
@@ -114,7 +114,7 @@ class Catalog:
         return self._parts[name].join()
 
     def find_value(self, name: Name) -> bytes | None:
-        """Return the encoding of a resource. Return None if it does not exist."""
+        """Return the encoding of a resource, or None if the resource does not exist."""
         return self._parts[name].join() if name in self._parts else None
 
     def names(self, kind: Kind) -> Iterable[Name]:
@@ -171,7 +171,7 @@ class Catalog:
         return parts.digest if parts else None
 
     def _drop_if_partial(self, name: Name) -> None:
-        """Remove a resource if its main message is missing. Its other parts only add fields to the main message."""
+        """Remove a resource that has lost its main part. The other parts only add fields to the main part."""
         if not self._parts[name].is_whole:
             del self._parts[name]
             for answers in self._answers.values():

@@ -1,9 +1,9 @@
 """The protocol of one delta discovery stream of Envoy, without I/O.
 
-If Envoy rejects a message with several resources, halves of it are sent until the bad resource is found. Scopes are
-sent one by one, because Envoy rejects all scopes of a message if one is bad. If Envoy rejects the first certificate of
-the operator, the stream answers Envoy's request with a removal, so that visitors do not wait for the certificate.
-`edge.serving.order.Sender` does the same for the certificates of names.
+If Envoy rejects a message with several resources, the stream sends each half of them again, until it has found the bad
+resource. A changed scope is sent alone, because Envoy rejects all scopes of a message if one is bad. If Envoy rejects
+the operator's first certificate, the stream answers Envoy's request with a removal, so that visitors do not wait for
+the certificate. `edge.serving.order.Sender` does the same for the certificates of names.
 """
 
 from collections import Counter, deque
@@ -25,17 +25,18 @@ _ORDER: tuple[Kind, ...] = (
     "listener",
     "routes",
     "scope",
-)  # a resource comes before the resources that refer to it
-_MAX_SCOPES = 100  # the most scopes in one response, when Envoy has connected and gets all scopes
+)  # the order in which kinds are sent: Envoy needs a resource before the resources that refer to it
+# The most scopes in one response to an Envoy that has just connected. Later, each changed scope is sent alone.
+_MAX_SCOPES = 100
 
 
 @dataclass(frozen=True)
 class Demand:
-    """The secrets that Envoy requests, and the resources that it had when it connected (`resources`).
+    """The secrets that Envoy requests, and the resources that it had when it connected.
 
     `requested` are names of secrets that Envoy does not have: server names as visitors spell them, with capitals, or
-    names from `parts.reserved_secret`. The stream sends the secrets that the catalog has, and the caller
-    handles the other names.
+    names from `parts.reserved_secret`. The stream itself sends the secrets that the catalog has. The caller must handle
+    the other names.
     """
 
     requested: frozenset[str] = frozenset()
@@ -65,9 +66,10 @@ class _Subscription:
 
 @dataclass(frozen=True)
 class _Batch:
-    """Resources of one kind that are sent in one response. The first response of a kind is sent even if it is empty.
+    """Resources of one kind that are sent in one response.
 
-    If `is_refusal`, the response removes resources that Envoy has requested, even if Envoy never had them.
+    If `is_first`, the response is sent even if it is empty. If `is_refusal`, the response removes the resources, even
+    if Envoy never had them.
     """
 
     kind: Kind
@@ -119,7 +121,7 @@ class Stream:
     def refuse(self, secrets: Iterable[str]) -> None:
         """Queue removals of secrets that Envoy has requested and the catalog lacks.
 
-        Removals that wait together are one response, because a flood of unknown names causes many.
+        Waiting removals are sent in one response, because visitors can request many unknown names.
         """
         subscription = self._subscriptions.get("secret")
         refusals = [
@@ -142,7 +144,10 @@ class Stream:
             self._append_different("listener")
 
     def take_settled(self) -> list[Name]:
-        """Return the resources for which Envoy's last outstanding answer has arrived since the previous call."""
+        """Return newly settled resources: Envoy has answered all responses that contain them.
+
+        Each settled resource is returned once.
+        """
         names, self._settled = self._settled, []
         return names
 
@@ -173,7 +178,7 @@ class Stream:
         elif names:
             subscription.names.update(names)
             for name in names:
-                subscription.forget(name)  # a repeated subscription means that Envoy needs the resource again
+                subscription.forget(name)  # Envoy subscribes to a resource again when it needs the resource again
             self._append(_Batch(kind, names))
         subscription.names.difference_update(request.resource_names_unsubscribe)
         for name in request.resource_names_unsubscribe:
@@ -204,7 +209,10 @@ class Stream:
             self._append(_Batch(kind, batch.names, is_first=number == 0))
 
     def _current_answers(self, kind: Kind) -> list[tuple[Name, Answer]]:
-        """Return an accepting answer for each resource that Envoy had in its current version when it connected."""
+        """Return answers for the resources that Envoy had when it connected.
+
+        A resource counts as accepted if Envoy had its current version.
+        """
         versions = self._subscriptions[kind].versions
         return [
             (Name(kind, name), Answer(version, ""))
@@ -265,12 +273,12 @@ class Stream:
     def _build_response(self, batch: _Batch) -> tuple[DeltaDiscoveryResponse, dict[str, str]]:
         """Return the response for a batch, and the versions in it.
 
-        Removed routes are left out: Envoy drops them itself.
+        Removals of routes are left out, because Envoy removes the routes itself.
         """
         subscription, url = self._subscriptions[batch.kind], TYPES[batch.kind]
         response = DeltaDiscoveryResponse(type_url=url, nonce=next(self._nonces))
         versions = {}
-        for name in dict.fromkeys(batch.names):  # each name once, even if it was refused twice
+        for name in dict.fromkeys(batch.names):  # without duplicates, because a secret can be refused twice
             version = None if batch.is_refusal else self._catalog.version(Name(batch.kind, name))
             if version:
                 resource = response.resources.add(name=name, version=version)

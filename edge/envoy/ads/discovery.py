@@ -20,7 +20,7 @@ from edge.envoy.ads.delta import Demand, Stream
 from edge.envoy.resources import Changes
 from edge.process import log
 
-_MAX_MESSAGE = 64 << 20  # most bytes of a message: Envoy lists all resources that it has when it reconnects
+_MAX_MESSAGE = 64 << 20  # the most bytes of a message. When Envoy reconnects, it lists all its resources in a message
 
 
 class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignore[misc]  # no type hints
@@ -38,7 +38,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
     ) -> None:
         self.catalog = Catalog(key)
         self.on_demand, self._on_answer = on_demand, on_answer
-        self._streams: dict[Stream, asyncio.Event] = {}  # by stream: the event that wakes the task that sends responses
+        self._streams: dict[Stream, asyncio.Event] = {}  # by stream: set when there are responses to send
         self._answered: set[Name] = set()
         self._settling: dict[Name, asyncio.Event] = {}
         self.connected_at = 0.0  # the monotonic time of the latest connection of an Envoy
@@ -64,7 +64,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
         server = grpc.aio.server(options=[("grpc.max_receive_message_length", _MAX_MESSAGE)])
         ads_pb2_grpc.add_AggregatedDiscoveryServiceServicer_to_server(self, server)
         socket.unlink(missing_ok=True)
-        before = os.umask(0o117)  # so that the socket has its mode from the start
+        before = os.umask(0o117)  # creates the socket with the mode 0660
         try:
             server.add_insecure_port(f"unix:{socket}")
         finally:

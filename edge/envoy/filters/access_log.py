@@ -1,8 +1,8 @@
 """The configuration of Envoy's access logs. This file does no I/O.
 
-A line has at most 4 KiB. Texts from visitors are truncated, because a byte can become four bytes in JSON. The field
-`header_bytes` is the size of all headers before the truncation. Of refused requests, and of requests for unknown hosts,
-only one in ten is logged.
+A line has at most 4 KiB. Texts from visitors are truncated, because one byte can become four bytes in JSON. The field
+`header_bytes` is the size of all headers before the truncation. Only one in ten refused requests is logged, and only
+one in ten requests for unknown hosts.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _SAMPLE = v3.AccessLogFilter(
     )
 )
 _KNOWN = "'edge' in xds.virtual_host_metadata.filter_metadata"
-# response details of refusals: of blocked networks, and of visitors above the rate limit
+# Response code details of requests from blocked networks, and of requests above the visitor's rate limit.
 _REFUSALS = "^(rbac_|local_rate_limited)"
 _REQUEST_FIELDS = {
     "host": "%REQ(:AUTHORITY):260%",
@@ -47,7 +47,10 @@ _CONNECTION_FIELDS = {
 
 
 def build_request_log(settings: Settings, owner: Mapping[str, str]) -> v3.AccessLog:
-    """Return the access log of requests, without bodies, cookies and queries. A line begins with the fields `owner`."""
+    """Return the access log of requests. The log has no bodies, cookies or queries.
+
+    Each line begins with the fields `owner`, such as the ids of the account and the edge.
+    """
     log = _log(_file(settings.access_log_file, {**owner, **_REQUEST_FIELDS}))
     log.filter.CopyFrom(_any_of(_important_requests(), _SAMPLE))
     return log
@@ -56,13 +59,17 @@ def build_request_log(settings: Settings, owner: Mapping[str, str]) -> v3.Access
 def build_session_log(settings: Settings, owner: Mapping[str, str]) -> v3.AccessLog:
     """Return the log of requests to edges with OAuth. The field `session` is true for requests with a session.
 
-    A header that only the edge can set decides the value. Two logs, one for each value, would take 30 KiB more.
+    A request has a session if it has a header that only the edge can set. Two logs, each with a constant value of
+    `session`, would take 30 KiB more.
     """
     return build_request_log(settings, {**owner, "session": f"%TYPED_CEL('{HEADERS['provider']}' in request.headers)%"})
 
 
 def build_connection_log(settings: Settings, owner: Mapping[str, str]) -> v3.AccessLog:
-    """Return the access log of byte connections. Each line begins with the fields `owner`."""
+    """Return the access log of byte connections.
+
+    Each line begins with the fields `owner`, such as the ids of the account and the tunnel.
+    """
     file = parts.copy(_connection_file(settings.access_log_file))
     fields = file.log_format.json_format.fields
     for name, value in owner.items():
@@ -100,10 +107,10 @@ def _log(file: v3.FileAccessLog) -> v3.AccessLog:
 
 
 def _important_requests() -> v3.AccessLogFilter:
-    """Return the log filter for requests that are always logged, and not only one in ten.
+    """Return the log filter for requests that are always logged, not only one in ten.
 
-    These are all requests with a status other than 403, 404, 421 and 429. Requests with one of these statuses are
-    always logged if their host belongs to an account, unless the visitor's network is blocked or the visitor is above
+    Requests with a status other than 403, 404, 421 and 429 are always logged. A request with one of these statuses is
+    always logged if its host belongs to an account, the visitor's network is not blocked, and the visitor is not above
     the rate limit.
     """
     unusual = all_of(*map(_status_is_not, (403, 404, 421, 429)))

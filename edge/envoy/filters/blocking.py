@@ -1,8 +1,10 @@
 """Refuses blocked networks and banned hosts, without ending other connections. This file does no I/O.
 
-Filters refuse HTTP requests. Their rules are in separate resources. Byte connections are refused when they open,
-because the listener's matcher chooses no filter chain. A filter would decide only at the client's first byte. Until
-then, an upstream that sends first could send data to a refused client.
+HTTP requests are refused by filters. The rules of these filters are in separate resources, so a change of the rules
+ends no connections.
+
+Byte connections are refused when they open: the listener's matcher chooses no filter chain for them. A filter would
+decide only at the client's first byte. Until then, an upstream that sends first could send data to a refused client.
 """
 
 import re

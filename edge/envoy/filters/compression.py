@@ -1,6 +1,7 @@
 """The filter that compresses responses, which a route enables. This file does no I/O.
 
-Envoy compresses neither responses with Content-Encoding or `no-transform`, nor upgrades. It removes strong ETags.
+Envoy does not compress upgrades, or responses with Content-Encoding or `no-transform`. Envoy removes the strong ETag of
+a response that it compresses.
 """
 
 from envoy.extensions.compression.gzip.compressor.v3.gzip_pb2 import Gzip
@@ -16,15 +17,16 @@ from chalicelib.model.serving.edge_plans import Plan, RouteTarget
 from edge.envoy import parts, v3
 
 _NAME = "compression"
-_LEAST = 860  # the fewest bytes of a response that is compressed: smaller ones fit into one packet anyway
-_PART_OF_A_FILE = 206  # a response with this status has Content-Range, which counts uncompressed bytes
-_TYPES = (  # text/event-stream is missing on purpose: events would wait in the compressor
+_LEAST = 860  # responses with fewer bytes are not compressed, because they fit into one packet anyway
+_PART_OF_A_FILE = 206  # responses with this status are not compressed, because Content-Range counts uncompressed bytes
+_TYPES = (  # without text/event-stream: events would wait in the compressor
     *("application/javascript", "application/json", "application/ld+json", "application/manifest+json"),
     *("application/problem+json", "application/rss+xml", "application/atom+xml", "application/wasm"),
     *("application/xhtml+xml", "application/xml", "image/svg+xml"),
     *("text/css", "text/csv", "text/html", "text/javascript", "text/markdown", "text/plain", "text/xml"),
 )
-_FAST = Gzip(compression_level=Gzip.BEST_SPEED)  # fast, because visitors of all accounts share the processors
+# The fastest level, because visitors of all accounts share the processors.
+_FAST = Gzip(compression_level=Gzip.BEST_SPEED)
 FILTER = v3.HttpFilter(
     name=_NAME,
     disabled=True,

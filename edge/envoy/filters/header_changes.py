@@ -20,9 +20,9 @@ def change_responses(route: v3.Route, changes: HeadersModule, _plan: Plan, _targ
 
 
 def _build_options(headers: Mapping[str, str]) -> Iterator[v3.HeaderValueOption]:
-    """Yield headers that replace existing headers.
+    """Yield options that set headers and replace existing values.
 
-    Percent signs are doubled, because a single one starts a command in Envoy's texts.
+    Percent signs are doubled, because Envoy treats a single percent sign as the start of a command.
     """
     for name, value in headers.items():
         yield v3.HeaderValueOption(

@@ -1,8 +1,8 @@
-"""Keeps headers that only proxies should set, if an edge or a reserved domain permits it. This file does no I/O.
+"""Keeps a client's proxy headers, if an edge or a reserved domain permits them. This file does no I/O.
 
-The module `claims` has the patterns of headers that only proxies should set. The filter of
-`http_manager.build_client_headers` removes these headers. Before that, another filter records the values of the headers
-that the virtual host permits. Afterwards, the virtual host adds the permitted headers again.
+Proxy headers are headers that only proxies should set. The module `claims` has their patterns, and the filter of
+`http_manager.build_client_headers` removes them. An earlier filter records the values of the headers that the virtual
+host permits. After the removal, the virtual host adds these headers again.
 """
 
 import re
@@ -20,7 +20,10 @@ RECORDER = v3.HttpFilter(
 
 
 def set_host_config(host: v3.VirtualHost, names: Iterable[str]) -> None:
-    """Permit these headers in the requests to a virtual host. No filter removes headers that `claims` does not list."""
+    """Permit the headers `names` in requests to a virtual host.
+
+    Headers that `claims` does not list need no permission, because no filter removes them.
+    """
     headers = [name for name in names if re.fullmatch(claims.REGEX, name) and not re.fullmatch(claims.OWN_REGEX, name)]
     if headers:
         mutations = v3.Mutations(request_mutations=map(_restore, headers))

@@ -1,7 +1,7 @@
 """The filters that require passwords, which a route or virtual host enables. This file does no I/O.
 
-The sign-in service verifies a password. A script remembers for a minute with which credentials each visitor passed, so
-that Envoy does not ask the service again. An HTTP connection manager without the script asks for each request.
+Envoy asks the sign-in service to verify a password. A script remembers for a minute which credentials of a visitor were
+right, so that Envoy does not ask again. Without the script, an HTTP connection manager asks for each request.
 """
 
 from collections.abc import Mapping
@@ -82,14 +82,14 @@ def build_filter(settings: Settings) -> v3.HttpFilter:
 
 
 def require_route(route: v3.Route, rule: BasicAuthRule, plan: Plan, target: RouteTarget) -> None:
-    """Require a password of the route's module for requests to an edge's route."""
+    """Require one of the route's passwords for requests to a route of an edge."""
     require(route, {"account": plan.edge.account, "edge": plan.edge.id, "holder": target.route.id}, rule)
 
 
 def require(route: v3.Route | v3.VirtualHost, facts: Mapping[str, str], rule: BasicAuthRule) -> None:
-    """Require a password for requests to upstreams, which do not receive the password.
+    """Require a password for requests. The upstream does not receive the password.
 
-    `facts` are the ids of the account, the edge, and the route or reservation with the passwords (`holder`).
+    `facts` has the ids of the account, of the edge, and of the route or reservation that has the passwords (`holder`).
     """
     route.typed_per_filter_config[NAME].CopyFrom(parts.check_settings(**facts, passwords=rule.digest))
     script = v3.LuaPerRoute(filter_context=parts.struct(holder=f"{facts['holder']} {rule.digest}"))

@@ -27,7 +27,7 @@ def build_address_matcher(refusals: tuple[Condition, ...]) -> v3.Matcher:
 def build_port_matcher(plan: Plan, port: int, region: str) -> v3.Matcher:
     """Return the matcher that admits the clients of a TCP edge at one of its ports. Raises UnsupportedPolicy.
 
-    An edge with an unsupported traffic policy gets no port, so that this function is not called for such an edge.
+    The error is not expected, because an edge with an unsupported traffic policy gets no port.
     """
     policy = plan.edge.modules.get(traffic_policy.MODULE)
     refusals = (*plan.refusals, *([parse_document(policy.value)] if policy else []))
@@ -39,10 +39,10 @@ parse_document = lru_cache(256)(documents.parse)
 
 @lru_cache(256)
 def build_matcher(refusals: tuple[Condition, ...], port: int, region: str) -> v3.Matcher:
-    """Return the matcher that refuses clients that meet a condition.
+    """Return the matcher that refuses clients for which a condition in `refusals` is true.
 
-    The matcher is nested in `on_no_match` of an empty matcher. Another part of the listener adds the blocked networks
-    to this outer matcher, so Envoy checks blocked networks first.
+    This matcher is the `on_no_match` of an outer matcher. Another part of the listener adds the blocked networks to the
+    outer matcher, so Envoy checks the blocked networks first.
     """
     clients = v3.Matcher(on_no_match=matchers.choose(REFUSED))
     for verdict in traffic_policies.decide(AnyOf(refusals), port, region):

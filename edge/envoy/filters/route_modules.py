@@ -28,8 +28,8 @@ def configure(route: v3.Route, plan: Plan, target: RouteTarget) -> None:
 def list_filters() -> Mapping[str, v3.HttpFilter]:
     """Return the filters that modules enable for Envoy's routes, by the name of the module.
 
-    The filter of a module is FILTER in the file of the module's function. It is disabled unless a route enables it.
-    Filters of modules that restrict visitors come first.
+    A filter is disabled unless a route enables it. It is the constant FILTER in the file of the function that
+    configures routes for the module. Filters of modules that restrict visitors come first.
     """
     modules = sorted(enforced_modules.EVERY, key=lambda module: (not module.restricts_visitors, module.name))
     filters = {

@@ -19,13 +19,13 @@ from edge.process.settings import Settings
 CLUSTER = "sign-in"
 ISSUER = "sign-in"
 SERVICE_PATH = "/_service/"
-HEADERS: Mapping[str, str] = {  # headers that upstreams receive, by claim of the session token
+HEADERS: Mapping[str, str] = {  # by claim of the session token: the header that tells the upstream the claim's value
     "provider": "tunnel-auth-provider",
     "user": "tunnel-auth-user-id",
     "email": "tunnel-auth-user-email",
     "name": "tunnel-auth-user-name",
 }
-_TIMEOUT = 15.0  # seconds for an answer of the sign-in service; an exchange with an identity provider takes less
+_TIMEOUT = 15.0  # seconds for an answer of the sign-in service. Its exchange with an identity provider must take less
 _MAX_LIFETIME = 60  # seconds of the longest lifetime that Envoy accepts in a session token
 _CACHED = 500  # verified tokens that Envoy caches for each route
 _METADATA = "envoy.filters.http.jwt_authn"
@@ -39,7 +39,7 @@ _IS_SIGNED_IN = v3.MetadataMatcher(
     value=v3.ValueMatcher(present_match=True),
     invert=True,
 )
-OWN_HOST = {"host": "sign-in"}  # the facts that mark requests to the sign-in service's own host
+OWN_HOST = {"host": "sign-in"}  # Envoy sends these facts with a request to the sign-in service's own host
 _NOT_ASKED = parts.pack(v3.ExtAuthzPerRoute(disabled=True))
 _OTHERS = v3.HeaderValueOption(
     header=v3.HeaderValue(key="cookie", value=f"%DYNAMIC_METADATA({_KEPT}:{_KEPT})%"),
@@ -64,7 +64,8 @@ def build_filters(plan: Plan, settings: Settings) -> list[v3.HttpFilter]:
         return []
     tokens = v3.ExtensionConfigSource(
         config_source=parts.ADS,
-        default_config=parts.pack(v3.JwtAuthentication()),  # until Envoy has the resource, each route answers 403
+        # An empty configuration: until Envoy has the resource, each route answers 403.
+        default_config=parts.pack(v3.JwtAuthentication()),
         type_urls=[f"type.googleapis.com/{v3.JwtAuthentication.DESCRIPTOR.full_name}"],
     )
     return [
@@ -95,9 +96,9 @@ def build_extension(plan: Plan, public_keys: Sequence[Mapping[str, str]]) -> Res
 
 
 def complete_host(host: v3.VirtualHost, plan: Plan) -> None:
-    """Remove the cookies of the sign-in service from requests to all routes.
+    """Complete the virtual host of an edge with OAuth.
 
-    Exempt routes without OAuth from sign-in.
+    Requests to all routes lose the cookies of the sign-in service. Routes without OAuth require no sign-in.
     """
     rules = [target.rule for target in plan.targets if target.rule]
     names = sorted({name for rule in rules for name in (rule.session_cookie, rule.id_cookie, rule.login_cookie)})
@@ -147,7 +148,10 @@ def build_service_route(plan: Plan) -> v3.Route:
 
 
 def guard_routes(host: v3.VirtualHost, first: int, rule: SignInRule) -> None:
-    """Require a session for a host's routes to upstreams, from the index `first` on."""
+    """Require a session for the routes of a virtual host that forward to upstreams.
+
+    Routes before the index `first` do not change.
+    """
     routes = [parts.copy(route) for route in host.routes[first:]]
     del host.routes[first:]
     for route in routes:
@@ -169,7 +173,7 @@ def _guard(rule: SignInRule, route: v3.Route) -> Iterator[v3.Route]:
 
 
 def _asks(facts: Mapping[str, str]) -> dict[str, v3.Any]:
-    """Return the configuration of a route for the sign-in service. It makes Envoy send facts about the route."""
+    """Return the configuration with which a route sends `facts` to the sign-in service."""
     return {_ASK: parts.check_settings(**facts)}
 
 

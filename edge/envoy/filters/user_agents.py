@@ -9,7 +9,8 @@ from edge.envoy import parts, v3
 
 _HEADER = "user-agent"
 _PRESENT = v3.HeaderMatcher(name=_HEADER, present_match=True)
-_SHORT = parts.regex(rf"\C{{0,{user_agents.MAX_BYTES}}}")  # matches at most MAX_BYTES bytes, and reads no more
+# Matches a text of at most MAX_BYTES bytes, and reads no more bytes of a longer text.
+_SHORT = parts.regex(rf"\C{{0,{user_agents.MAX_BYTES}}}")
 TOO_LONG = (_PRESENT, v3.HeaderMatcher(name=_HEADER, string_match=_SHORT, invert_match=True))
 
 

@@ -20,7 +20,7 @@ _ACTIONS = {True: v3.RBAC.ALLOW, False: v3.RBAC.DENY}
 
 
 def restrict(route: v3.Route | v3.VirtualHost, refusals: tuple[Condition, ...]) -> None:
-    """Configure a virtual host or route to answer 403 to visitors that one of the conditions refuses."""
+    """Configure a virtual host or route to answer 403 if a condition is true for the visitor."""
     if refusals:
         route.typed_per_filter_config[_NAME].CopyFrom(_build_config(refusals))
 
@@ -32,7 +32,10 @@ def restrict_route(route: v3.Route, _module: IpRestrictionModule, _plan: Plan, t
 
 @lru_cache(256)
 def _build_config(refusals: tuple[Condition, ...]) -> v3.Any:
-    """Return the configuration of a route that decides by networks. An address outside all networks is refused."""
+    """Return the configuration of a route that admits or refuses visitors by their network.
+
+    An address outside all networks is refused.
+    """
     clients = v3.Matcher(on_no_match=_decide(is_admitted=False))
     for verdict in traffic_policies.decide(AnyOf(refusals), 0, ""):
         clients.matcher_list.matchers.add(

@@ -25,7 +25,7 @@ def build_filter(settings: Settings) -> v3.HttpFilter:
     config = parts.authorization(CLUSTER, _TIMEOUT, settings)
     config.with_request_body.max_request_bytes = (settings.limits.max_webhook_kib << 10) + 1
     config.with_request_body.pack_as_bytes = True
-    config.encode_raw_headers = True  # so that the service sees a repeated header as often as the visitor sent it
+    config.encode_raw_headers = True  # otherwise, Envoy would join the values of a repeated header with commas
     return v3.HttpFilter(name=_NAME, disabled=True, typed_config=parts.pack(config))
 
 

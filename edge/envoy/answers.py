@@ -1,6 +1,6 @@
-"""Builds an internal listener that sends a fixed HTTP response. All routes share it, so Envoy has the body once.
+"""Builds an internal listener that sends a fixed HTTP response.
 
-This file does no I/O.
+All routes with this response share the listener, so Envoy stores the body once. This file does no I/O.
 """
 
 from functools import cache
@@ -11,10 +11,12 @@ from edge.envoy.resources import Resource, encode
 from edge.envoy.routes import EVERY_PATH
 from edge.process.settings import Settings
 
-_MORE_KIB = 36  # KiB for request headers that the edge adds, such as the client's certificate
+# KiB added to the limit on request headers, because the edge adds headers such as the client's certificate.
+_MORE_KIB = 36
 _MAX_BODY = 64 << 10
 _WITHOUT_BODY = frozenset({204, 205, 304})
-# Headers about the connection (RFC 9110, 7.6.1), which would break the connection, and Host, which Envoy rejects.
+# Headers that a fixed response cannot set: headers about the connection (RFC 9110, 7.6.1), which would break the
+# connection, and Host, which Envoy rejects.
 _CONNECTION_HEADERS = frozenset(
     {
         "connection",

@@ -23,7 +23,7 @@ _MANY, _MAX_RETRIES = 1_000_000, 100
 _TO_LISTENER = parts.assignment("", v3.Address(envoy_internal_address=v3.EnvoyInternalAddress()))
 _RAW = v3.TransportSocket(name="envoy.transport_sockets.raw_buffer", typed_config=parts.pack(v3.RawBuffer()))
 _PUBLIC = v3.ProxyProtocolConfig(version=v3.ProxyProtocolConfig.V2)
-_PRIVATE = v3.ProxyProtocolConfig(  # the TLV forbids the gateway to forward the header. The TLV's value is ignored
+_PRIVATE = v3.ProxyProtocolConfig(  # the gateway does not forward a header that has this TLV, with any value
     version=v3.ProxyProtocolConfig.V2, added_tlvs=[v3.TlvEntry(type=proxy_protocol.PRIVATE, value=b"\0")]
 )
 _NAMING_TUNNEL = v3.ProxyProtocolConfig(
@@ -57,8 +57,8 @@ def group_name(backend: str) -> str:
 def stream_name(plan: Plan) -> str:
     """Return the name of the cluster for an edge that forwards bytes.
 
-    The name differs for each set of client CAs. If Envoy rejects a listener with new CAs, it keeps the old listener,
-    which must not forward visitors to the new cluster.
+    Each set of client CAs has its own cluster. Otherwise, if Envoy rejected a listener with new CAs, the old listener
+    would forward visitors to the new cluster.
     """
     return f"stream/{plan.edge.id}/{plan.digest}" if plan.trusted else f"stream/{plan.edge.id}"
 
@@ -132,10 +132,11 @@ def build_proxied_group_clusters(
 def build_stream_cluster(
     plan: Plan, groups: Sequence[tuple[str, int, Members]], link_authority: str, settings: Settings
 ) -> Resource:
-    """Return the cluster for byte connections of an edge, which distributes them over tunnel groups by weight.
+    """Return the cluster for byte connections of an edge.
 
-    The gateway gets the visitor's address, and forwards it to the upstream if the plan `is_proxied`. A group without
-    tunnels gets no connections. If weights or tunnels change, connections stay open.
+    The cluster distributes connections over tunnel groups by weight. A group without tunnels gets no connections. If
+    weights or tunnels change, open connections continue. The gateway receives the visitor's address, and forwards it to
+    the upstream if `plan.is_proxied`.
     """
     cluster = parts.copy(_template("stream", settings.limits.max_requests_per_backend, settings.limits))
     cluster.common_lb_config.locality_weighted_lb_config.SetInParent()
@@ -159,7 +160,7 @@ def build_response_cluster(backend: str) -> Resource:
 
 
 def build_listener_cluster(host: str, listener: str) -> Resource:
-    """Return the cluster by which connections for a host name reach an internal listener."""
+    """Return the cluster that forwards the connections for a host name to an internal listener."""
     cluster = parts.copy(_name_template())
     _internal_address(cluster).server_listener_name = listener
     return _encode(cluster, NAME_PREFIX + host)
@@ -168,8 +169,8 @@ def build_listener_cluster(host: str, listener: str) -> Resource:
 def _http_clusters(name: str, cluster: v3.Cluster, sockets: _Sockets) -> list[Resource]:
     """Return the HTTP/1.1 and HTTP/2 clusters of an upstream.
 
-    The gateway reads the visitor's address from HTTP/1.1 requests. It does not parse HTTP/2, so each HTTP/2 connection
-    serves one visitor's connection and starts with a PROXY protocol header.
+    The gateway reads the visitor's address from HTTP/1.1 requests, but it does not parse HTTP/2. So each HTTP/2
+    connection to the gateway starts with a PROXY protocol header, and serves only one visitor's connection.
     """
     return [
         _encode(cluster, name, sockets.plain, upstream_http.SHARED_HTTP1),
@@ -218,7 +219,7 @@ def _internal_address(cluster: v3.Cluster) -> v3.EnvoyInternalAddress:
 
 @cache
 def _template(alt_stat_name: str, max_requests: int, limits: Limits) -> v3.Cluster:
-    """Return the fields that all clusters to gateways share. Name, addresses and TLS are missing."""
+    """Return a cluster to gateways that lacks its name, addresses and TLS settings."""
     return v3.Cluster(
         type=v3.Cluster.STATIC,
         alt_stat_name=alt_stat_name,
@@ -282,7 +283,7 @@ def _with_proxy_protocol(socket: v3.TransportSocket, config: v3.ProxyProtocolCon
 
 
 def build_mutual_tls(peers: Iterable[str], link_authority: str) -> v3.CommonTlsContext:
-    """Return the transport socket for mutual TLS between hosts of the edge.
+    """Return the TLS context for mutual TLS between hosts of the edge.
 
     `peers` are the accepted certificate names.
     """

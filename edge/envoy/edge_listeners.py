@@ -1,4 +1,4 @@
-"""Builds Envoy's listeners of edges: an internal listener of a special edge, and listeners at TCP ports.
+"""Builds the listeners of edges: internal listeners of special edges, and listeners of TCP ports.
 
 A special edge has names that Envoy must know before a visitor comes. A handshake requirement is an edge's TLS version,
 or a digest if the edge demands client certificates or OAuth. This file does no I/O.
@@ -22,8 +22,8 @@ def build_upstream_listener(plan: Plan, settings: Settings) -> Resource:
 def build_on_demand_listener(plan: Plan, settings: Settings) -> Resource:
     """Return the listener of an edge with mutual TLS or OAuth, or of a TLS edge.
 
-    The listener requests certificates on demand. Listeners for different handshake requirements have different names,
-    so the earlier listener stays until Envoy accepts the new listener.
+    Envoy requests the certificates of this listener on demand. The name of the listener contains the handshake
+    requirement. So after a change of the requirement, the earlier listener stays until Envoy accepts the new one.
     """
     name, version = on_demand_listener_name(plan), tls_contexts.version_of(plan)
     if plan.is_stream:

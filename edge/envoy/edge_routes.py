@@ -65,7 +65,7 @@ def _add_host(config: v3.RouteConfiguration, plan: Plan) -> None:
         host.routes.add(match=EVERY_PATH, direct_response=parts.respond(plan.page))
     else:
         _add_targets(host, plan)
-    # not after a route for every path: Envoy would never reach this last route
+    # after a route for every path, Envoy would never reach _NO_ROUTE
     if not host.routes or host.routes[-1].match != EVERY_PATH:
         host.routes.append(_NO_ROUTE)
     if plan.requires_sign_in:
@@ -76,7 +76,7 @@ def _add_targets(host: v3.VirtualHost, plan: Plan) -> None:
     if plan.requires_sign_in:
         host.routes.append(sign_in.build_service_route(plan))
     if len(plan.targets) > 1 and not all(target.admits_ambiguous_paths for target in plan.targets):
-        # the upstream might normalize the path to the path of a restricted route
+        # otherwise, the upstream could normalize an ambiguous path to the path of a restricted route
         host.routes.append(_AMBIGUOUS_REFUSAL)
     for target in plan.targets:
         first = len(host.routes)
@@ -120,7 +120,7 @@ def _add_routes(host: v3.VirtualHost, plan: Plan, target: RouteTarget) -> None:
         route_modules.configure(upstream_template, plan, target)
         for headers in user_agents.build_passing(rules) if rules else [[]]:
             _add_upstream_routes(host, plan, target, upstream_template, headers)
-    if rules or target.page or not target.rule:  # with OAuth as the only restriction, no request reaches this refusal
+    if rules or target.page or not target.rule:  # if OAuth is the only restriction, no request would reach this refusal
         refusal = _add_copy(host, template)
         refusal.direct_response.CopyFrom(parts.respond(target.page or pages.USER_AGENT))
 

@@ -12,11 +12,12 @@ from edge.process.settings import Settings
 NAME = "envoy.filters.network.http_connection_manager"
 # the key of the filter state with the server name that Envoy requests from the upstream by TLS
 SERVER_NAME_KEY = "envoy.network.upstream_server_name"
-# By default, Envoy obeys x-envoy-… headers from private addresses, which it calls internal.
+# Envoy obeys x-envoy-… headers from addresses that it calls internal, by default all private addresses. No client has
+# the address below.
 _NO_INTERNAL_ADDRESSES = v3.HttpConnectionManager.InternalAddressConfig(
     cidr_ranges=[v3.CidrRange(address_prefix="255.255.255.255", prefix_len=parts.number(32))]
 )
-# also accepts HTTP/1.0, because nginx uses it by default for requests to upstreams
+# HTTP/1.0 is accepted too, because nginx as a proxy uses it by default.
 _HTTP1 = v3.Http1ProtocolOptions(accept_http_10=True, enable_trailers=True)
 # allow_connect is not set: browsers would send WebSockets by CONNECT, and their Sec-WebSocket-Key would be lost.
 _HTTP2 = v3.Http2ProtocolOptions(
@@ -63,7 +64,7 @@ def build_manager(settings: Settings, *filters: v3.HttpFilter) -> v3.HttpConnect
         strip_trailing_host_dot=True,
         http_protocol_options=_HTTP1,
         http2_protocol_options=_HTTP2,
-        proxy_100_continue=True,  # so that the upstream can reject a request before the client sends the body
+        proxy_100_continue=True,  # lets the upstream reject a request before the client sends the body
         http_filters=[blocking.HTTP_FILTER, visitor_limits.build_rate_limit(limits), *filters],
         local_reply_config=_contact_reply(settings),
     )
@@ -81,14 +82,14 @@ def build_redirect_manager(settings: Settings) -> v3.Filter:
 
 
 def build_client_headers(settings: Settings, more: Mapping[str, str]) -> v3.HttpFilter:
-    """Return the filter that replaces headers that only proxies should set (see `claims`) by true headers.
+    """Return the filter that replaces headers that only proxies should set (see `claims`).
 
-    `more` are further headers to set. At this filter, only upgrade requests still have a `Connection` header. It is
-    reset to `upgrade`, because a proxy behind the tunnel would remove all headers that `Connection` lists (RFC 9110,
-    7.6.1).
+    The filter removes these headers of the client, and sets the true values and the headers `more`. At this filter,
+    only upgrade requests still have a `Connection` header. The filter sets it to `upgrade`. Otherwise, a proxy behind
+    the tunnel would remove all headers that `Connection` lists (RFC 9110, 7.6.1).
 
-    Some servers merge trailers into headers, so the edge's own headers are removed from trailers too. Other headers
-    stay in trailers, because a second regular expression would take memory in each HTTP connection manager.
+    Some servers merge trailers into headers, so the filter removes the edge's own headers from trailers too. Other
+    headers stay in trailers, because a second regular expression would take memory in each HTTP connection manager.
     """
     connection = v3.HeaderValueOption(
         header=v3.HeaderValue(key="connection", value="upgrade"), append_action=v3.HeaderValueOption.OVERWRITE_IF_EXISTS
@@ -110,7 +111,7 @@ def build_client_headers(settings: Settings, more: Mapping[str, str]) -> v3.Http
 
 
 def _remove(names: str) -> v3.HeaderMutation:
-    """Return the mutation that removes all headers with a name that matches an expression."""
+    """Return the mutation that removes headers with names that match a regular expression."""
     return v3.HeaderMutation(remove_on_match=v3.HeaderMutation.RemoveOnMatch(key_matcher=parts.regex(names)))
 
 
@@ -118,6 +119,6 @@ def _contact_reply(settings: Settings) -> v3.LocalReplyConfig | None:
     """Return the configuration that adds the abuse contact to Envoy's own responses. Return None without a contact."""
     if not settings.abuse_contact:
         return None
-    # Percent signs are doubled, because a single one starts a command in Envoy's texts.
+    # Percent signs are doubled, because Envoy treats a single percent sign as the start of a command.
     text = pages.abuse_line(settings.abuse_contact).replace("%", "%%")
     return v3.LocalReplyConfig(body_format=parts.format_string(f"%LOCAL_REPLY_BODY%{text}"))

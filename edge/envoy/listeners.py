@@ -24,16 +24,18 @@ TLS_INSPECTOR = v3.ListenerFilter(
 )
 _BACKLOG = 4096  # connections that wait in the kernel to be accepted
 _INTERNAL = v3.Listener(
-    stat_prefix="certificate",  # internal listeners share counters, whose creation takes longer than all other work
+    # All internal listeners share counters, because creating counters takes longer than all other work on a listener.
+    stat_prefix="certificate",
     internal_listener=v3.Listener.InternalListenerConfig(),
     listener_filters=[proxies.PROXY_PROTOCOL, TLS_INSPECTOR],
 )
 
 
 def build_public_listener(name: str, port: int, settings: Settings) -> v3.Listener:
-    """Return a listener with the fields that both public listeners share.
+    """Return a public listener without filter chains.
 
-    Connections without data wait in the kernel.
+    Envoy receives a connection only when the client's first data has arrived. Until then, the connection waits in the
+    kernel.
     """
     limits = settings.limits
     deferred = v3.SocketOption(
@@ -66,10 +68,10 @@ def build_http_listener(settings: Settings) -> Resource:
 def build_port_listener(
     port: str, filters: Iterable[v3.Filter], settings: Settings, matcher: v3.Matcher = blocking.MATCHER
 ) -> Resource:
-    """Return the listener of a TCP port. Its `filters` limit connections.
+    """Return the listener of a TCP port. `filters` limit its connections.
 
-    Connections from blocked networks are refused. If proxies are required, so are connections that come from no trusted
-    proxy. For all other connections, `matcher` chooses the filter chain.
+    The listener refuses connections from blocked networks. If proxies are configured, it also refuses connections that
+    do not come from them. For all other connections, `matcher` chooses the filter chain.
     """
     listener = parts.copy(_port_template(settings))
     listener.name, listener.address.socket_address.port_value = port_name(port), int(port)
@@ -80,9 +82,10 @@ def build_port_listener(
 
 @cache
 def _port_template(settings: Settings) -> v3.Listener:
-    """Return a template for listeners of TCP ports. It accepts clients that wait for the server's first byte (SSH).
+    """Return a template for the listeners of TCP ports.
 
-    A host can run two instances of Envoy, and both can open the same ports.
+    A connection without data is accepted at once, because clients of some protocols (SSH) can wait for the server's
+    first byte. A host can run two instances of Envoy, and both can open the same ports.
     """
     return v3.Listener(
         stat_prefix="port",
@@ -91,7 +94,7 @@ def _port_template(settings: Settings) -> v3.Listener:
         listener_filters_timeout=parts.seconds(settings.limits.header_timeout),
         tcp_backlog_size=parts.number(_BACKLOG),
         socket_options=parts.socket_options(settings.limits),
-        ignore_global_conn_limit=True,  # the global limit counts connections of HTTPS only
+        ignore_global_conn_limit=True,  # the global limit is only for the public HTTP and HTTPS listeners
         listener_filters=proxies.build_filters(settings),
         filter_chains=[v3.FilterChain(name=blocking.CHAIN)],
     )

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from edge.envoy import parts, v3
 
-REFUSED = "refused"  # not the name of any filter chain: if a matcher chooses it, Envoy closes the connection
+REFUSED = "refused"  # no filter chain has this name, so Envoy closes a connection for which a matcher chooses it
 OnMatch: TypeAlias = v3.Matcher.OnMatch
 Predicate: TypeAlias = v3.Matcher.MatcherList.Predicate
 _SERVER_NAME = v3.XdsExtensionConfig(name="server_name", typed_config=parts.pack(v3.ServerNameInput()))
@@ -55,7 +55,10 @@ def comes_from(networks: Iterable[str], name: str) -> Predicate:
 
 
 def is_sent_by(networks: Iterable[str], name: str) -> Predicate:
-    """Return the condition that a connection's own address is in one of the networks. It can be a proxy's address."""
+    """Return the condition that the peer of a connection has an address in one of the networks.
+
+    The peer can be a proxy.
+    """
     return _address_in(networks, name, v3.DirectSourceIPInput())
 
 

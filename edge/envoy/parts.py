@@ -19,7 +19,7 @@ STREAM_WINDOW, CONNECTION_WINDOW = v3.UInt32Value(value=1 << 20), v3.UInt32Value
 _MAX_SERVER_NAME = 255  # bytes of the longest server name
 ADS = v3.ConfigSource(
     ads=v3.AggregatedConfigSource(), resource_api_version=v3.ApiVersion.V3
-)  # a reference by which Envoy requests a resource from control
+)  # for a resource that Envoy requests from control
 
 
 def copy(template: M) -> M:
@@ -49,7 +49,6 @@ def number(value: int) -> v3.UInt32Value:
 
 
 def text(value: str) -> v3.DataSource:
-    """Return a text as Envoy's DataSource."""
     return v3.DataSource(inline_string=value)
 
 
@@ -72,7 +71,7 @@ def set_header(name: str, value: str) -> v3.HeaderValueOption:
 
 @lru_cache(256)
 def respond(page: str) -> v3.DirectResponseAction:
-    """Return the direct response with a page. The text of the page begins with its status code."""
+    """Return the direct response that sends a page. The page begins with its status code."""
     return v3.DirectResponseAction(status=int(page[:3]), body=text(page))
 
 
@@ -92,7 +91,7 @@ def _value(value: str | bool) -> v3.Value:
     return v3.Value(bool_value=value) if isinstance(value, bool) else v3.Value(string_value=value)
 
 
-_RETRY = v3.GrpcRetryPolicy(  # sends a request to a second host only if the first host has not received it
+_RETRY = v3.GrpcRetryPolicy(  # sends a request to another host only if the first host has not received the request
     retry_on="connect-failure,refused-stream",
     num_retries=v3.UInt32Value(value=1),
     retry_host_predicate=[
@@ -107,7 +106,7 @@ _RETRY = v3.GrpcRetryPolicy(  # sends a request to a second host only if the fir
 def authorization(cluster: str, timeout: float, settings: Settings) -> v3.ExtAuthz:
     """Return a filter configuration that asks the sign-in service by gRPC. If the service fails, visitors get 503."""
     service = v3.GrpcService(envoy_grpc=v3.GrpcService.EnvoyGrpc(cluster_name=cluster), timeout=seconds(timeout))
-    if settings.sign_in_hosts:  # without other hosts, a retry policy would only cost memory: 2.5 KiB for each manager
+    if settings.sign_in_hosts:  # with a single host, a retry policy has no use, and takes 2.5 KiB for each manager
         service.retry_policy.CopyFrom(_RETRY)
     return v3.ExtAuthz(
         grpc_service=service,
@@ -152,9 +151,10 @@ def networks(cidrs: Iterable[str]) -> list[v3.CidrRange]:
 
 
 def reserved_secret(purpose: str) -> str:
-    """Return the name of a secret that no visitor can select. It is longer than any server name.
+    """Return the name of a secret that no visitor can select.
 
-    Envoy requests the server name as a visitor spells it, with any letters and signs.
+    Envoy requests a secret with the server name that a visitor sends, which can contain any characters. So the returned
+    name is longer than any server name.
     """
     return purpose.ljust(_MAX_SERVER_NAME + 1, "/")
 

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from edge.envoy import v3
 
-Changes: TypeAlias = "Mapping[Key, Resource | None]"  # by key: the new resource, or None if it is removed
+Changes: TypeAlias = "Mapping[Key, Resource | None]"  # new resources by key. None removes a resource
 NAME_PREFIX = "name/"  # the prefix of clusters that Envoy selects by server name. Visitors cannot select other clusters
 PORT_PREFIX = "port/"  # the prefix of listeners on TCP ports, which visitors reach directly
 BLOCKED_PART = "blocked"  # the part of a listener that refuses blocked networks
@@ -39,8 +39,8 @@ class Key(NamedTuple):
 class Resource:
     """An encoded resource, or a part of one. A part is a message with only some fields.
 
-    Envoy receives all parts joined. `is_emptied` marks a cluster that loses its last endpoint. Such a cluster is
-    sent after the routes that use other clusters.
+    The parts of a resource are joined for Envoy. `is_emptied` marks a cluster that loses its last endpoint. Such a
+    cluster is sent after the routes, so that routes can first change to other clusters.
     """
 
     key: Key

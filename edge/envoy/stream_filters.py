@@ -63,7 +63,10 @@ def build_connection_limit(name: str, max_connections: int) -> v3.Filter:
 
 
 def _server_name(tunnel: str) -> v3.Filter:
-    """Return the filter that sets a tunnel's id. The id is the server name for TLS, and a value in PROXY headers."""
+    """Return the filter that stores a tunnel's id as filter state.
+
+    Clusters send the id as the server name (TLS), and as a value in PROXY protocol headers.
+    """
     state = parts.copy(_SERVER_NAME)
     for value in state.on_new_connection:
         value.format_string.text_format_source.inline_string = tunnel
@@ -76,7 +79,10 @@ def build_filter_state(state: v3.NetworkFilterState) -> v3.Filter:
 
 
 def _set_upstreams(proxy: v3.TcpProxy, plan: Plan) -> None:
-    """Set the clusters of an edge by weight. Connections to a backend with a fixed HTTP response are closed."""
+    """Set the clusters to which a proxy filter forwards an edge's connections, with their weights.
+
+    Connections to a backend with a fixed HTTP response are closed.
+    """
     name, closing = clusters.stream_name(plan), sum(weight for _, weight in plan.destinations.responses)
     if not closing:
         proxy.cluster = name

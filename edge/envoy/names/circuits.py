@@ -13,16 +13,16 @@ from edge.envoy.resources import Resource, encode
 
 
 def build_circuits(route: str, module: CircuitBreakerModule, groups: Iterable[Resource]) -> Iterator[Resource]:
-    """Yield the clusters that only this route uses: copies of the clusters of the route's tunnel groups."""
+    """Yield clusters that only this route uses: copies of the clusters `groups`."""
     for group in groups:
         cluster = v3.Cluster.FromString(group.encoded)
         cluster.name = cluster.load_assignment.cluster_name = clusters.circuit_name(route, cluster.name)
         cluster.outlier_detection.CopyFrom(_detection(module))
         options = cluster.typed_extension_protocol_options
-        # This copy of the cluster serves only one route.
+        # Only one route uses this cluster, so its idle connections are closed soon. Each occupies an SSH channel.
         if options.get(upstream_http.OPTIONS) == upstream_http.SHARED_HTTP1:
             options[upstream_http.OPTIONS].CopyFrom(upstream_http.VISITOR_HTTP1)
-        # with a panic threshold of 0 %, Envoy may eject all tunnels
+        # by default, Envoy sends requests to ejected tunnels if more than half of the tunnels are ejected
         cluster.common_lb_config.healthy_panic_threshold.CopyFrom(v3.Percent(value=0))
         yield replace(encode(cluster), is_emptied=group.is_emptied)
 

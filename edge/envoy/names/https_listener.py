@@ -15,7 +15,7 @@ from edge.envoy.resources import NAME_PREFIX, Key, Resource, encode, encode_part
 from edge.process.settings import Settings
 
 INTERNAL = "passed-on"  # the filter chain for names (not wildcards) that have an internal listener
-_NO_NAME = " "  # a text that is never a server name
+_NO_NAME = " "  # matches no client, because no server name contains a space
 # Makes Envoy's tcp_proxy use the cluster with the name NAME_PREFIX and the server name.
 _NAME_TO_CLUSTER = v3.NetworkFilterState(
     on_new_connection=[
@@ -46,10 +46,10 @@ def build_https_listener(settings: Settings) -> Resource:
 
 
 def build_special_part(name: str, chain: str, settings: Settings) -> Resource:
-    """Return the matcher part that makes connections for a name use a filter chain.
+    """Return the matcher part that chooses the filter chain for a name.
 
     `chain` is a TLS version, or INTERNAL for the internal listener behind the cluster `name/<name>`. If a wildcard is
-    special, but a name below it is not, the name needs a matcher part with DEFAULT_VERSION.
+    special, but a name below the wildcard is not, the name needs a matcher part with DEFAULT_VERSION.
     """
     return _build_part(name, chain, matchers.choose(_chain_name(name, chain)), settings)
 
@@ -71,7 +71,10 @@ def _front_limit(settings: Settings) -> v3.Filter:
 
 
 def _cluster_proxy(cluster: str) -> v3.Filter:
-    """Return the filter that passes bytes to an internal listener. It has no timeout, because the listener has one."""
+    """Return the filter that passes bytes to an internal listener.
+
+    The filter has no idle timeout, because the internal listener has one.
+    """
     proxy = v3.TcpProxy(stat_prefix="front", cluster=cluster, idle_timeout=parts.seconds(0))
     return v3.Filter(name="envoy.filters.network.tcp_proxy", typed_config=parts.pack(proxy))
 

@@ -26,7 +26,7 @@ _LOGGED = {
     "tunnel": f"%COALESCE({_TUNNEL})%",
 }
 _IS_EDGE = access_log.matches("'edge' in xds.virtual_host_metadata.filter_metadata.edge")
-_IS_OTHER_HOST = access_log.matches(  # startsWith, because the Host header can end with a port
+_IS_OTHER_HOST = access_log.matches(  # not `==`, because the Host header can end with a port
     "!request.host.startsWith(connection.requested_server_name)"
 )
 
@@ -55,8 +55,9 @@ _SCOPED_ROUTES = v3.ScopedRoutes(
     rds_config_source=parts.ADS,
     scoped_rds=v3.ScopedRds(scoped_rds_config_source=parts.ADS),
 )
-# Envoy's own responses, which differ between edges and tunnels. Without a scope, the response is 404, or 421 for
-# another host: a browser sends requests for all names of the operator's certificate on one connection.
+# Envoy's own responses, by response flags. NR means that Envoy has no route for the request. The response is then 404,
+# or 421 if the host is not the server name of the connection. A browser can send requests for several names of the
+# operator's certificate on one connection.
 _REPLIES = (
     _reply(["UH", "NC"], 503, pages.NO_TUNNELS, _IS_EDGE),
     _reply(["UO"], 503, pages.TOO_MANY, _IS_EDGE),
@@ -79,9 +80,9 @@ def build_names_manager(
 ) -> v3.Filter:
     """Return the HTTP connection manager that finds the scope of a connection by its server name.
 
-    `requirement` is the connections' handshake requirement (see `tls_contexts`). `client` are headers about the
-    client's certificate, and `guards` are the filters of an edge with OAuth. With either, the manager belongs to one
-    edge, and does not have the script that remembers passwords, which takes 280 KiB.
+    `requirement` is the handshake requirement of the connections (see `tls_contexts`). `client` are headers about the
+    client's certificate, and `guards` are the filters of an edge with OAuth. A manager with `client` or `guards`
+    belongs to one edge. It does not have the script that remembers passwords, because the script takes 280 KiB.
     """
     manager = v3.HttpConnectionManager()
     manager.CopyFrom(_template(settings, client))
@@ -107,7 +108,7 @@ def build_names_manager(
 def scope_of(name: str, requirement: str) -> str:
     """Return the name of the scope for a server name and a handshake requirement.
 
-    A connection only finds the scope for the requirement under which it was opened, not for a new requirement.
+    After a change of the requirement, connections that were opened before it do not find the new scope.
     """
     return f"{requirement}/{name}" if requirement else name
 

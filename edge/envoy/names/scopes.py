@@ -28,7 +28,7 @@ _SCOPE = v3.ScopedRouteConfiguration(
     key=v3.ScopedRouteConfiguration.Key(fragments=[v3.ScopedRouteConfiguration.Key.Fragment()]),
     route_configuration=v3.RouteConfiguration(
         ignore_port_in_host_matching=True,
-        # with true, Envoy would reject all routes of a name if one of their clusters is missing
+        # if true, Envoy would reject all routes of a name if one of their clusters is missing
         validate_clusters=v3.BoolValue(value=False),
     ),
 )

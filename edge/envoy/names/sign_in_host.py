@@ -11,7 +11,8 @@ from edge.envoy.resources import Resource, encode
 from edge.link import server
 from edge.process.settings import Settings
 
-# A second secret with the operator's certificate: Envoy requests a secret on demand only if no listener names it.
+# A second secret with the operator's certificate. If a listener named OPERATOR_SECRET, Envoy would not request
+# OPERATOR_SECRET on demand.
 SIGN_IN_SECRET = parts.reserved_secret("sign-in")
 _LISTENER = "sign-in"
 _NO_PAGE = "404: the sign-in service has no such page.\n"
@@ -25,7 +26,7 @@ _IS_REACHED = v3.HealthCheck(
     unhealthy_threshold=parts.number(1),
     healthy_threshold=parts.number(1),
 )
-_MAX_WEBHOOKS = 64  # the most concurrent webhooks, because the service buffers each body. Further webhooks get 503
+_MAX_WEBHOOKS = 64  # the most webhooks at a time, because the service buffers each body. Further webhooks get 503
 
 
 def build(settings: Settings, link_authority: str) -> tuple[Resource, ...]:
@@ -42,7 +43,10 @@ def build(settings: Settings, link_authority: str) -> tuple[Resource, ...]:
 
 
 def _build_cluster(settings: Settings, link_authority: str, name: str, max_requests: int) -> Resource:
-    """Return a cluster of the sign-in service, on this host or on others, with at most `max_requests` at once."""
+    """Return a cluster for the sign-in service on this host, or on SIGN_IN_HOSTS.
+
+    The cluster accepts at most `max_requests` requests at a time.
+    """
     limits = v3.CircuitBreakers.Thresholds(
         max_requests=parts.number(max_requests),
         max_pending_requests=parts.number(max_requests),
@@ -112,7 +116,7 @@ def _socket() -> v3.TransportSocket:
 def _build_manager(settings: Settings) -> v3.Filter:
     """Return the HTTP connection manager of the sign-in service's own host.
 
-    It asks the sign-in service, which answers every request.
+    The manager asks the sign-in service about every request, and the service sends the response.
     """
     manager = http_manager.build_manager(settings, sign_in.build_ask_filter(settings), http_manager.ROUTER)
     routes = [sign_in.build_own_host_route(_NO_PAGE)]

@@ -11,8 +11,8 @@ from edge.envoy import parts, v3
 from edge.envoy.start import overload, stats
 from edge.process.settings import ADMIN_SOCKET, DRAIN_TIMEOUT, Settings
 
-# A switch that is set to false. If it were true, Envoy would close connections between its own listeners by a reset,
-# and a response could lose its last bytes.
+# The runtime flag with this name is set to false. If the flag were true, Envoy would close connections between its own
+# listeners by a reset, and a response could lose its last bytes.
 _NO_RESET = "envoy.reloadable_features.enable_send_rst_on_user_space_socket"
 # RE2 instructions of a regular expression. The default, 100, is too few for `claims` and user agent filters
 _PROGRAM_SIZE = 10_000
@@ -22,13 +22,14 @@ _RELEASE = v3.MemoryAllocatorManager(bytes_to_release=32 << 20, memory_release_i
 # counters would take memory, and half of the time of a start.
 _UNCOUNTED = ("cluster.name.", "http.https.rds.", "sds.", "extension_config_discovery.")
 _LISTENERS = parts.copy(parts.ADS)
-_LISTENERS.initial_fetch_timeout.CopyFrom(parts.seconds(0))  # without listeners, Envoy must not count as ready
+# No timeout: after a timeout, Envoy would count as ready without listeners.
+_LISTENERS.initial_fetch_timeout.CopyFrom(parts.seconds(0))
 
 
 def build_bootstrap(settings: Settings) -> dict[str, Any]:
     """Return the configuration that Envoy reads when it starts, as JSON.
 
-    The time limit of a drain is in its metadata, because Envoy's parent process does not have the settings.
+    The metadata contains the time limit of a drain, because Envoy's parent process does not have the settings.
     """
     internal = parts.pack(v3.InternalListener())
     uncounted = v3.ListStringMatcher(patterns=[v3.StringMatcher(prefix=prefix) for prefix in _UNCOUNTED])
@@ -72,7 +73,7 @@ def _control_source() -> v3.ApiConfigSource:
     return v3.ApiConfigSource(
         api_type=v3.ApiConfigSource.DELTA_GRPC,
         transport_api_version=v3.ApiVersion.V3,
-        set_node_on_first_message_only=True,  # if false, each message repeats 60 KB about Envoy's extensions
+        set_node_on_first_message_only=True,  # otherwise, each message would repeat 60 KB about Envoy's extensions
         grpc_services=[v3.GrpcService(envoy_grpc=service)],
     )
 

@@ -8,7 +8,7 @@ from edge.process.settings import Limits
 
 PRESSURE = "pressure"  # the file to which control writes the used share of Envoy's connection limits
 _HEAP, _INJECTED = "envoy.resource_monitors.fixed_heap", "envoy.resource_monitors.injected_resource"
-_IDLE_AT_LEAST = 1  # the shortest idle timeout in seconds, near the limit on connections
+_IDLE_AT_LEAST = 1  # the idle timeout in seconds when at least 90 % of the connection limit is used
 _TRACKED = 20  # log2 of the bytes that a stream must hold before it can be reset
 
 
@@ -20,10 +20,10 @@ def connection_budgets(limits: Limits) -> dict[str, int]:
 def build_manager(limits: Limits) -> v3.OverloadManager:
     """Return the overload manager.
 
-    Near the memory limit, Envoy resets the streams that hold most memory, and finally refuses new streams. Above half
-    of the connection limit, the idle timeout shrinks, down to a second at 90 %, so that new connections find room.
-    Envoy's own monitor of connections triggers no actions (envoyproxy/envoy#12419), so control writes the share of the
-    limit in use to a file.
+    Near the memory limit, Envoy resets the streams that hold most memory, and finally refuses new streams. If more than
+    half of the connection limit is used, Envoy shortens the idle timeout, so that new connections find room. At 90 %,
+    the idle timeout is one second. Envoy's own monitor of connections triggers no actions (envoyproxy/envoy#12419). So
+    control writes the used share of the limit to a file.
     """
     return v3.OverloadManager(
         refresh_interval=parts.seconds(0.25),

@@ -65,7 +65,8 @@ def build_listener(settings: Settings) -> v3.Listener:
     manager = v3.HttpConnectionManager(
         stat_prefix="stats",
         http_protocol_options=v3.Http1ProtocolOptions(accept_http_10=True),
-        drain_timeout=parts.seconds(0.001),  # by default, a draining Envoy closes no connection for five seconds
+        # By default, Envoy waits five seconds before it closes connections during a drain.
+        drain_timeout=parts.seconds(0.001),
         route_config=v3.RouteConfiguration(virtual_hosts=[v3.VirtualHost(name="stats", domains=["*"], routes=routes)]),
         http_filters=[v3.HttpFilter(name="envoy.filters.http.router", typed_config=parts.pack(v3.Router()))],
     )

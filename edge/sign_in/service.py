@@ -1,6 +1,7 @@
 """The sign-in service: decides about each request of an OAuth route that has no valid session token.
 
-Envoy decides which route a request matches. No function here decides about access by the path.
+Envoy decides which route a request matches. The service never decides about access by the path, because its rules for
+paths could differ from Envoy's.
 """
 
 from chalicelib.model.edges.sign_in_rules import SignInRule

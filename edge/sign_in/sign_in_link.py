@@ -74,10 +74,11 @@ class SignInLink:
         self._is_listening = True
 
     def _take_new(self) -> grpc.ServerCertificateConfiguration | None:
-        """Return each new TLS configuration only once. Return None while there is no newer one.
+        """Return a TLS configuration that gRPC has not received yet, or None.
 
-        gRPC calls this method for each handshake. When it receives a configuration, it frees the former one. With a new
-        configuration for each handshake, gRPC would crash, because concurrent handshakes still use the freed one.
+        gRPC calls this method for each handshake. When gRPC receives a configuration, it frees the previous
+        configuration. If gRPC received a new configuration for each handshake, it would crash, because concurrent
+        handshakes still use the freed configuration.
         """
         configuration, self._pending = self._pending, None
         return configuration

@@ -16,7 +16,8 @@ CHECKS = ("renewed", "ended", "silent", "unreadable", "application")
 class SignInMetrics:
     """Counts of sign-ins, of checks at providers, and of renewed session tokens.
 
-    All counters start at 0, because Prometheus does not count the increment with which a counter appears.
+    All counters exist from the start with the value 0. Prometheus would not count the first event of a counter that
+    appears only with this event.
     """
 
     def __init__(self) -> None:

@@ -64,7 +64,8 @@ class SignInRecords:
 
     def __init__(self) -> None:
         self._rules: OrderedDict[str, tuple[SignInRule, OAuthModule]] = OrderedDict()
-        self._reported: OrderedDict[str, tuple[str, float]] = OrderedDict()  # by audience: last stored error and time
+        # the last stored error of each audience, and the monotonic time at which it was stored
+        self._reported: OrderedDict[str, tuple[str, float]] = OrderedDict()
         self._apps: dict[str, ManagedApp] = {}
         self._pairs: list[KeyPair] = []
         self._private: dict[str, PrivateKeys] = {}
@@ -128,7 +129,7 @@ class SignInRecords:
             return
         self._reported[rule.audience] = error, now
         _limit(self._reported)
-        with suppress(aws.AwsError):  # the visitor gets an answer even if the error cannot be stored
+        with suppress(aws.AwsError):  # a failure of the store does not change the visitor's response
             if error:
                 await _run_in_thread(application_errors.write, rule, error)
             else:
@@ -185,12 +186,12 @@ class SignInRecords:
     async def begin_check(self, id: str, now: float, *, lasting: float) -> bool:
         """Reserve the recheck of a session for this process, for `lasting` seconds.
 
-        Return False if another process has reserved it.
+        Return False if another process has reserved it, if it is postponed, or if the session has ended.
         """
         return await _run_in_thread(sessions.begin_check, id, int(now), until=int(now + lasting))
 
     async def delay_check(self, id: str, now: float) -> None:
-        """Permit the next check of a session one second after a failed check."""
+        """Postpone the next check of a session by one second, after a failed check."""
         await _run_in_thread(sessions.delay_check, id, until=int(now) + 1)
 
     async def record_seen(self, id: str, now: float) -> None:

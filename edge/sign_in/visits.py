@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlsplit
 
 SERVICE = "/_service/"
-_MAX_PATH = 2048  # the most bytes of a path to which a visitor may be redirected
+_MAX_PATH = 2048  # maximum length of a path for a redirect, in bytes
 _HOST = re.compile(r"([a-z0-9_-][a-z0-9._-]*)(?::[0-9]*)?", re.ASCII)
 
 
@@ -75,9 +75,9 @@ def read_host(authority: str) -> str:
 
 
 def safe_path(text: str | None) -> str:
-    """Return a path to which a redirect stays on the same host.
+    """Return a text if it is a path on the same host.
 
-    Return "/" for any other text.
+    Return "/" for all other texts, such as "//other.example", which browsers take for another host.
     """
     path = text or ""
     is_path = path.startswith("/") and path[1:2] not in ("/", "\\")

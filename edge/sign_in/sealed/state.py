@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from edge.sign_in.sealed import sealing
 
-MAX_AGE = 600  # seconds in which a sign-in must be completed
+MAX_AGE = 600  # seconds from the start of a sign-in until its state parameter expires
 _PURPOSE = b"state"
 _VERSION = 1
 

@@ -10,15 +10,15 @@ from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.sign_in.sessions import Session
 from edge.sign_in.provider.facts import Facts, Permission, admit, fold
 
-MAX_TOKEN = 60  # the longest lifetime of a session token in seconds
-_SKEW = 1  # Envoy still accepts a token for so many seconds after its expiry
+MAX_TOKEN = 60  # the maximum lifetime of a session token in seconds
+_SKEW = 1  # seconds after a token's expiry during which Envoy still accepts the token
 
 
 class Access(Enum):
     """The result of a decision: the request may pass, or the reason why it may not."""
 
     SIGN_IN = auto()  # the request has no valid session
-    ASK = auto()  # the provider must be asked about the user first
+    ASK = auto()  # the provider must be asked about the user before the decision
     DENY = auto()  # the user may not pass
     PASS = auto()
 
@@ -28,8 +28,8 @@ class Decision:
     """A decision about a request.
 
     If `fresh`, the provider must show its sign-in page even to a user who is signed in there. If `is_check_due`, the
-    provider is asked about the user again while the request is forwarded. `lifetime` is how many seconds a new session
-    token is valid, or 0 if the session ends or must be rechecked so soon that no token is made.
+    provider is asked about the user again while the request is forwarded. `lifetime` is the validity of a new session
+    token in seconds. It is 0 if no token is issued, because the session's end or next recheck is too near.
     """
 
     access: Access
@@ -76,8 +76,8 @@ def facts_of(session: Session) -> Facts:
 def is_seen_late(session: Session, rule: SignInRule, now: float) -> bool:
     """Return whether the session's `seen_at` must be stored again.
 
-    `seen_at` is the time at which the session was last used. It is stored about four times within the inactivity
-    timeout.
+    `seen_at` is the time at which the session was last used. While a session is in use, `seen_at` is stored
+    at least about four times within an inactivity timeout.
     """
     return bool(rule.inactivity_timeout) and now >= session.seen_at + max(1, _quarter(rule) - 1)
 
@@ -107,7 +107,8 @@ def _lifetime(session: Session, rule: SignInRule, now: float) -> int:
     limits = [session.checked_at + rule.check_interval - now, session.signed_in_at + rule.max_session - now]
     if rule.inactivity_timeout:
         limits.append(rule.inactivity_timeout)
-        # the token must expire before `seen_at` must be stored again: only a request without a valid token stores it
+        # The sign-in service sees only requests without a valid token, so `seen_at` is stored only then.
+        # Therefore, the token must expire when `seen_at` must be stored again.
         if not is_seen_late(session, rule, now):
             limits.append(max(session.seen_at + _quarter(rule) - int(now), 1 + _SKEW))
     usual = max(1, int(_quarter(rule)) - _SKEW)
@@ -115,5 +116,5 @@ def _lifetime(session: Session, rule: SignInRule, now: float) -> int:
 
 
 def _quarter(rule: SignInRule) -> float:
-    """Return the most seconds between two writes of a session's `seen_at`."""
+    """Return the maximum seconds between two writes of the `seen_at` of a session in use."""
     return min(MAX_TOKEN, max(1, rule.inactivity_timeout / 4)) if rule.inactivity_timeout else MAX_TOKEN

@@ -29,7 +29,7 @@ class PrivateKeys:
 
 
 def create(signs_from: int) -> bool:
-    """Generate and store keys that sign from the Unix second `signs_from` on.
+    """Generate and store keys. They are used from the Unix second `signs_from` on.
 
     Return False if another process has stored keys for this second. Raises aws.Unavailable.
     """

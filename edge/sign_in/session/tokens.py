@@ -15,7 +15,7 @@ from chalicelib.model.edges.sign_in_rules import SignInRule
 from edge.envoy.filters.sign_in import HEADERS, ISSUER
 from edge.sign_in.provider.facts import Facts, Permission
 
-MAX_NAME = 200  # the most characters of a percent-encoded user name or id
+MAX_NAME = 200  # maximum length of a percent-encoded user name or id, in characters
 _LITERAL = " !#$&'()*+-./:;<=>?@[]^_`{|}~"
 
 
@@ -50,9 +50,9 @@ def sign(claims: Mapping[str, Any], key: SigningKey) -> str:
 
 
 def _header(text: str) -> str:
-    """Return a text in percent-encoded UTF-8.
+    """Return a text in percent-encoded UTF-8, truncated to at most MAX_NAME characters.
 
-    The text is cut after MAX_NAME characters, but not within a character.
+    The result never ends within the encoded bytes of a character.
     """
     encoded = ""
     for character in text:

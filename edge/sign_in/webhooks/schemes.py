@@ -15,11 +15,11 @@ from typing import TypeAlias
 from chalicelib.model.edges.modules.webhook_verification import WebhookProvider, svix_key
 
 Headers: TypeAlias = Sequence[tuple[str, bytes]]  # (name in lower case, value) of each header
-MAX_AGE = 300  # the most seconds between a signed timestamp and now
-_MAX_SIGNATURES = 16  # the most signatures in a header. While a secret is replaced, a provider sends two
+MAX_AGE = 300  # maximum difference between a signed timestamp and now, in seconds
+_MAX_SIGNATURES = 16  # maximum signatures in a header: while a secret is replaced, a provider sends two
 _SECONDS = re.compile(rb"[0-9]{1,12}")
 _UTC = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
-_ID = re.compile(rb"[A-Za-z0-9_-]{1,255}")  # an id has no dot, because a dot ends the id in the signed text
+_ID = re.compile(rb"[A-Za-z0-9_-]{1,255}")  # without a dot: in the signed text, a dot ends the id
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ _STANDARD = replace(_SVIX, header="webhook-signature", timestamp="webhook-timest
 def verify(provider: WebhookProvider, secret: str, headers: Headers, body: bytes, now: float) -> bool:
     """Return whether a provider signed a request with a secret.
 
-    A signed timestamp may differ from now by at most MAX_AGE. `body` has the bytes that were sent, not decoded by its
-    Content-Encoding.
+    A signed timestamp may differ from now by at most MAX_AGE. `body` has the bytes as they were sent, which may be
+    compressed (Content-Encoding).
     """
     scheme = SCHEMES[provider]
     if provider == "SVIX" and not _values(headers, scheme.header):
@@ -115,7 +115,7 @@ def _lead(scheme: Scheme, headers: Headers, signature: bytes, now: float) -> byt
 
 
 def _field(header: bytes, scheme: Scheme) -> bytes:
-    """Return the timestamp in the signature header. Return b"" if it does not occur exactly once."""
+    """Return the timestamp in the signature header, or b"" if the header does not have exactly one."""
     name = scheme.timestamp.encode()
     values = [field.removeprefix(name) for field in header.split(scheme.separator) if field.startswith(name)]
     return values[0] if len(values) == 1 else b""
@@ -132,7 +132,7 @@ def _seconds(text: bytes) -> float | None:
 
 
 def _read_single(headers: Headers, name: str) -> bytes:
-    """Return the value of a header. Return b"" if it does not occur exactly once."""
+    """Return the value of a header, or b"" if the header does not occur exactly once."""
     values = _values(headers, name)
     return values[0] if len(values) == 1 else b""
 

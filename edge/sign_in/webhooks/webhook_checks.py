@@ -1,4 +1,4 @@
-"""Decides for Envoy about requests to routes with webhook verification."""
+"""Decides which requests Envoy may forward on routes with webhook verification."""
 
 import asyncio
 import time
@@ -25,7 +25,7 @@ _MAX_MODULES = 10_000
 class Webhook:
     """A visitor's request. `headers` has each header line, with names in lower case.
 
-    `body` has the bytes that were sent, not decoded by its Content-Encoding.
+    `body` has the bytes as they were sent, which may be compressed (Content-Encoding).
 
     `account`, `edge`, `route` and `digest` come from Envoy's configuration. `digest` identifies the version of the
     route's module.
@@ -70,7 +70,7 @@ class WebhookChecks:
             return 503
         self._remember(webhook.route, rule.digest, module)
         if any(name == "upgrade" for name, _ in webhook.headers):
-            return 403  # data that follow an upgrade (WebSocket) are not signed
+            return 403  # after an upgrade (WebSocket), the client could send data without a signature
         try:
             secret = await asyncio.to_thread(module.open_secret, vault.context(webhook.account, webhook.route))
         except vault.Unreadable:

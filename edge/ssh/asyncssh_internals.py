@@ -26,8 +26,8 @@ except ImportError as error:
         f"asyncssh {asyncssh.__version__} lacks a part that the gateway uses ({error}): see docs/asyncssh.md."
     ) from error
 
-_MAX_QUEUED_REQUESTS = 100  # a client with more unanswered global requests is disconnected
-_POLL = 0.01  # seconds between checks whether all requests of a client are handled
+_MAX_QUEUED_REQUESTS = 100  # maximum unanswered global requests of a client: above it, the client is disconnected
+_POLL = 0.01  # seconds between two checks whether all requests of a client are handled
 _LENGTH_SIZE = 4  # bytes of the length field at the start of a packet
 
 _CreateConnection: TypeAlias = Callable[[], "Connection"]
@@ -98,7 +98,7 @@ _LOG = _Log()
 
 
 class Connection(asyncssh.SSHServerConnection):
-    """An SSH connection that reports the events of Client, and receives channel data faster than asyncssh."""
+    """An SSH connection that calls the methods of a Client, and decrypts channel data faster than asyncssh."""
 
     _owner: Client
     _wire: asyncio.Transport
@@ -131,7 +131,7 @@ class Connection(asyncssh.SSHServerConnection):
     # Methods for the key exchange
 
     def _send_kexinit(self) -> None:
-        """Offer OpenSSH only ciphers with an integrated MAC. The cipher that OpenSSH prefers is a third slower."""
+        """Offer OpenSSH only AES-GCM ciphers. OpenSSH prefers AES-CTR, which is a third slower."""
         if b"OpenSSH" in self._client_version:
             self._enc_algs = [algorithm for algorithm in self._enc_algs if not encryption_needs_mac(algorithm)]
         super()._send_kexinit()
@@ -146,8 +146,8 @@ class Connection(asyncssh.SSHServerConnection):
     async def _ignore_wrong_guess(self, processed: Awaitable[None]) -> None:
         """Ignore the packet after a client's wrong guess (RFC 4253, section 7).
 
-        A client can guess the key exchange before it is negotiated. asyncssh does not recognize all wrong guesses: it
-        compares a guess with the negotiated algorithm.
+        A client can guess the key exchange before it is negotiated. asyncssh takes some wrong guesses for right ones,
+        because it compares the guess with the result of the negotiation.
         """
         await processed
         self._ignore_first_kex = guess_is_wrong(self._client_kexinit, self._server_kexinit)
@@ -155,7 +155,7 @@ class Connection(asyncssh.SSHServerConnection):
     # Methods that receive and send packets
 
     def _recv_packet(self) -> bool:
-        """Decrypt and handle channel data here. Leave other packets to asyncssh."""
+        """Decrypt and handle a packet of channel data. Leave other packets to asyncssh."""
         if isinstance(self._recv_encryption, GCMEncryption):
             self._recv_encryption = cast(Encryption, Gcm(self._recv_encryption))
         end = 4 + self._pktlen + self._recv_macsize - self._recv_blocksize
@@ -228,7 +228,7 @@ class ReadWindow:
 
     def __init__(self, channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
         self._channel = channel
-        # bytes that the client may send, plus received bytes that are not delivered to the session yet
+        # bytes that the client may still send, plus bytes that have arrived but wait for delivery to the session
         self._room = channel._recv_window
         channel._deliver_data = self._deliver  # type: ignore[method-assign]
 
@@ -258,7 +258,7 @@ class ReadWindow:
 class Gcm:
     """Replaces asyncssh's cipher object of a connection.
 
-    `open` decrypts a packet. If asyncssh then decrypts the same packet, it receives this result.
+    `open` decrypts a packet. If asyncssh then decrypts this packet too, it receives the result of `open`.
     """
 
     def __init__(self, encryption: GCMEncryption) -> None:

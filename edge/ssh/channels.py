@@ -20,7 +20,7 @@ from edge.ssh.data.visitors import get_visitor
 from edge.ssh.online_tunnel import OnlineTunnel
 from edge.ssh.tunnels import Tunnels
 
-# the function that creates an observer, from a tunnel's protocol and the visitor's address
+# a function that creates an observer. Parameters: the tunnel's protocol, and the visitor's address
 CreateView: TypeAlias = Callable[[Proto, str], Observer]
 _POLL = 0.01  # seconds between checks whether the visitor's address has arrived
 _TIMEOUT_BODY = b"408: the request body arrived too slowly.\n"
@@ -33,8 +33,8 @@ _TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length
 class Listener(asyncssh.SSHListener):
     """Represents an accepted `ssh -R` in asyncssh.
 
-    asyncssh calls `close` when the client cancels the tunnel or leaves. It sends `port` to a client that requested port
-    0.
+    asyncssh calls `close` when the client cancels the tunnel or leaves. If the client requested port 0, asyncssh sends
+    `port` to the client.
     """
 
     def __init__(self, port: int, end: Callable[[], None]) -> None:
@@ -254,9 +254,9 @@ class _Connection:
 def _build_header(tunnel: ServedTunnel, visitor: Header | None) -> bytes:
     """Return the PROXY protocol header to send to an upstream, or b"" for none.
 
-    The upstream receives it before all other data. If the tunnel has a name, the reservation of the name decides
-    whether there is a header. A backend tunnel has no name: its upstream receives the header that Envoy has sent,
-    unless the header is private, which means that only the gateway may read it.
+    The upstream receives the header before all other data. If the tunnel has a name, the reservation of the name
+    decides whether there is a header. A backend tunnel has no name: its upstream receives the header that Envoy has
+    sent. Envoy marks a header as private if only the gateway may read it. The upstream does not receive such a header.
     """
     if tunnel.proxy_protocol:
         return (visitor or Header()).encoded()

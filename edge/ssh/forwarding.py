@@ -37,8 +37,10 @@ _PROTOCOLS: Mapping[int, Literal["https", "tls"]] = {80: "https", 443: "tls"}
 _LABELS_PORT = 80
 _ANY = frozenset({"", "*", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # noqa: S104 (how ssh names no host)
 
-_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # the characters of which random names consist
-_MAX_LABELS, _MAX_BYTES = 50, 255  # the most labels, and bytes of a label's name or value, as in tunnel groups
+_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # the characters of random names
+# Tunnel groups have the same limits for labels.
+_MAX_LABELS = 50
+_MAX_BYTES = 255  # maximum bytes of a label's name, and of its value
 
 
 RefusalCode: TypeAlias = Literal[
@@ -177,7 +179,7 @@ def explain_error(error: Exception, name: str, limits: Limits) -> TunnelRefused:
             advice = f"choose another {kind}, or remove it from the edge"
             return TunnelRefused(f"An edge of your account listens on {name}: {advice}.", "name_of_edge")
         case NameNotReserved():
-            pronoun = "one" if kind == "port" else "it"  # the API chooses the port that an account reserves
+            pronoun = "one" if kind == "port" else "it"  # an account cannot choose the port that it reserves
             why = f"{name} is not reserved: reserve {pronoun} first"
             return TunnelRefused(f"Your account can use only reserved {kind}s, and {why}.", "name_not_reserved")
         case NameNotProved():

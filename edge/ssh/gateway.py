@@ -44,7 +44,7 @@ from edge.store.table import Store
 _BLOCKS_PERIOD = 2.0  # seconds between two reads of the operator's blocked networks and banned name patterns
 _THREADS = 64  # threads for calls to the store
 _NOTICE_TIME = 0.5  # seconds between the notice about a lost lease and the end of the SSH connections
-_MAX_WAIT = 10.0  # after the loss of the lease, clients are asked to wait for at most so many seconds
+_MAX_WAIT = 10.0  # maximum seconds for which clients are asked to wait after the loss of the lease
 # By default, OpenSSH chooses ChaCha20, which takes the gateway twice the time of these ciphers. All versions since 2015
 # support them.
 _CIPHERS = ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr"]
@@ -55,7 +55,7 @@ class _Drained(Exception):
 
 
 class SshGateway:
-    """The gateway of this process. It takes a new id at each start, and after it has lost its lease and all tunnels."""
+    """The gateway of this process. Its id changes at each start, and after the loss of its lease and tunnels."""
 
     def __init__(self, settings: Settings, store: Store, authority: Authority) -> None:
         self.settings, self.store = settings, store
@@ -146,7 +146,7 @@ class SshGateway:
         yield self._billing.serve()
 
     async def _serve_metrics(self) -> None:
-        """Serve metrics and readiness at a Unix socket. Serve Prometheus too if METRICS_BY is "gateway"."""
+        """Serve metrics and readiness at a Unix socket. If METRICS_BY is "gateway", serve metrics at a port too."""
         settings = self.settings
         process = metrics.ProcessMetrics("gateway", self._gauges, self._counts, log.GATEWAY_EVENTS)
         sockets = settings.gateway_sockets
@@ -235,7 +235,7 @@ class SshGateway:
         self._blocked = Networks(network for network, _ in await threads.call(blocks.list_networks))
         for session in [session for session in self.sessions if self._blocked.contain(session.address)]:
             session.block()
-        self.tunnels.abort_blocked(self._blocked)  # Envoy checks visitors' networks only when a connection begins
+        self.tunnels.abort_blocked(self._blocked)  # Envoy does not check the networks of open connections
 
     async def _drain_after(self, draining: asyncio.Event, clients: asyncio.Server) -> None:
         """Wait until `draining` is set, then drain the gateway.
@@ -254,7 +254,7 @@ class SshGateway:
         Ask the clients to connect again after random pauses.
         """
         for session in self.sessions:
-            # this notice comes before the end of the tunnels, because a terminal ends with the client's last tunnel
+            # announce the loss before `shut`: the terminals of a client end with its last tunnel
             session.announce_loss(random.uniform(0, _MAX_WAIT))
         self.tunnels.shut("its gateway has lost its lease")
 

@@ -14,7 +14,7 @@ from edge.process.tasks import PeriodicTask
 from edge.store.records import Unavailable
 from edge.store.threads import Threads
 
-_SKIPPED = 1.0  # seconds until a skipped renewal of the lease is tried again
+_SKIPPED = 1.0  # seconds until the next attempt after a skipped renewal of the lease
 
 
 class LeaseLost(Exception):
@@ -31,10 +31,11 @@ class GatewayLease:
     def __init__(self, seconds: int, on_loss: Callable[[], None]) -> None:
         self._seconds, self._on_loss = seconds, on_loss
         self._id = ""
-        self._ends_at = float("inf")  # a monotonic time, like the two in the next line
+        # monotonic times
+        self._ends_at = float("inf")
         self._renewed_at = self._log_read_at = 0.0
         self._is_lost = asyncio.Event()
-        self._thread = Threads(1, "lease")  # a separate thread, so that a renewal never waits for other calls
+        self._thread = Threads(1, "lease")  # a separate thread: a renewal must never wait for other calls
         self.renewal_seconds = 0.0
 
     @property
@@ -48,18 +49,18 @@ class GatewayLease:
         self._id, self._renewed_at, self._ends_at = gateway.id, start, start + self._seconds
 
     def task(self) -> PeriodicTask:
-        """Return the task that renews the lease. It runs three times in the duration of a lease."""
+        """Return the periodic task that renews the lease, three times within its duration."""
         return PeriodicTask("lease_renewal", self.renew, self._seconds / 3, failures=Unavailable)
 
     async def renew(self) -> float | None:
         """Renew the lease if the change log was read since the previous renewal.
 
-        Return the seconds until the next renewal, or None for the usual period.
+        Return the seconds until the next call, or None for the period of the task.
 
         Raises Unavailable.
         """
         start = time.monotonic()
-        if (wait := self._renewed_at + self._seconds / 4 - start) > 0:  # the lease began or was renewed recently
+        if (wait := self._renewed_at + self._seconds / 4 - start) > 0:  # the latest renewal is too recent
             return wait
         if self._log_read_at <= self._renewed_at:
             log.event("renewal_skipped")

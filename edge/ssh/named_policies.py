@@ -13,7 +13,7 @@ from chalicelib.model.edges.modules.ip_restriction import MAX_NAMED
 from edge.ssh.forwarding import LabelledTunnel, RequestedTunnel, TunnelRefused
 
 NAMED_POLICIES = "TUNNEL_IP_POLICIES"
-_TIMEOUT = 10.0  # the most seconds to wait for the client's answer before a tunnel is refused
+_TIMEOUT = 10.0  # seconds without an answer of the client after which a tunnel is refused
 _LATE = f"{NAMED_POLICIES} came after the request for the tunnel, or has two values: {{}}."
 _HOW = "send one value with the first session of the connection, and do not use ControlPersist"
 _SILENT = "Your client does not answer, so the gateway cannot know its IP policies: connect again."
@@ -30,27 +30,25 @@ class NamedPolicies:
     def __init__(self, confirm: Callable[[], Awaitable[None]]) -> None:
         self._confirm = confirm
         self._value: str | None = None
-        self._is_read = False  # whether `read` has already returned policies, or none, for a tunnel
+        self._is_read = False
         self._pending: set[asyncio.Task[None]] = set()
         self.refusal = ""
 
     def begin(self) -> None:
-        """Send the client a request. Tunnels wait for the answer, which the client sends after its first requests."""
+        """Send the client a request. Its tunnels wait for the answer, which follows the client's first requests."""
         self._add(self._confirm())
 
     def await_session(self, is_open: asyncio.Event) -> None:
         """Make tunnels wait also for the environment variables of a session.
 
-        The client sends the variables when the gateway has confirmed the session. `is_open` is set at this
-        confirmation.
+        The client sends the variables after the gateway has confirmed the session. This confirmation sets `is_open`.
         """
         self._add(self._confirm_session(is_open))
 
     def set(self, value: str) -> None:
         """Apply a value of the variable TUNNEL_IP_POLICIES.
 
-        Refuse all tunnels if the variable had another value before, or if a tunnel has already been opened without a
-        value.
+        Refuse all tunnels if the variable had another value before, or if a tunnel was already opened without policies.
         """
         if self._value != value and (self._is_read or self._value is not None):
             self.refusal = _LATE.format(_HOW)

@@ -60,15 +60,16 @@ class TunnelConnection(Protocol):
 class OnlineTunnel:
     """A tunnel that is online through this gateway.
 
-    `requested_address` is the host and port in the client's `-R`. The gateway sends both with each new channel, because
-    ssh finds the forwarding by them. `refusal` is the reason why an edge host does not serve the tunnel's port, or "".
+    `requested_address` is the host and port in the client's `-R`. The gateway sends this address with each new channel,
+    because ssh finds the local destination by it. `refusal` is the reason why an edge host does not serve the tunnel's
+    port, or "".
     """
 
     record: ServedTunnel
     opening: Opening
     requested_address: tuple[str, int]
     session: TunnelSession
-    is_reserved: bool  # whether the name was reserved when the tunnel was opened
+    is_reserved: bool  # whether the tunnel's name was reserved when the tunnel was opened
     connections: set[TunnelConnection] = field(default_factory=set)
     open_channels: int = 0
     meter: Meter = field(default_factory=Meter)

@@ -25,7 +25,7 @@ from edge.store.records import Unavailable
 from edge.store.table import Store
 from edge.store.threads import Threads
 
-_BATCH = 100  # the most tunnels in one check, which reads a record once even if several of them depend on it
+_BATCH = 100  # maximum tunnels in one check, which reads each record only once for all its tunnels
 _POLL = 0.5  # seconds between two reads of the change log
 _TICK = 1.0  # seconds between two calls of `sweep`
 _REVOKED = "its credential or right to the name was revoked"
@@ -38,14 +38,13 @@ class RightsChecks:
 
     def __init__(self, tunnels: Tunnels, store: Store, limits: Limits, lease: GatewayLease) -> None:
         self._tunnels, self._store, self._limits, self._lease = tunnels, store, limits, lease
-        self._changed: set[str] = set()  # ids of changed records. A changed tunnel's `refusal` must be read again
-        # by tunnel id: since when the tunnel must be checked, as a monotonic time
-        self._unchecked: dict[str, float] = {}
-        self._due_at: dict[str, float] = {}  # by account: when `sweep` checks its tunnels next, as a monotonic time
+        self._changed: set[str] = set()  # ids of changed records. `follow` reads the `refusal` of changed tunnels again
+        self._unchecked: dict[str, float] = {}  # for each tunnel to check, the monotonic time since it must be checked
+        self._due_at: dict[str, float] = {}  # for each account, the monotonic time of the next check by `sweep`
         self._thread = Threads(1, "rights")
 
     def tasks(self, gateway: str, follower: Follower) -> tuple[PeriodicTask, ...]:
-        """Return the periodic tasks: `follow`, `sweep`, and `check_list` once in each duration of a lease."""
+        """Return the periodic tasks that call `follow`, `sweep`, and `check_list`."""
         list_period = self._limits.lease
         return (
             PeriodicTask("changes", functools.partial(self.follow, follower), _POLL, failures=Unavailable),
@@ -65,14 +64,11 @@ class RightsChecks:
             await self._tunnels.close(tunnel, _MISSING)
         for record in listed.values():
             age = time.time() - ids.created_at(record.id).timestamp()
-            if age > self._limits.lease and not self._tunnels.has(record.id):  # a newer tunnel may still be opening
+            if age > self._limits.lease and not self._tunnels.has(record.id):  # younger tunnels may not be online yet
                 await self._tunnels.close_leftover(record)
 
     async def sweep(self) -> None:
-        """Check the tunnels of the accounts that are due for a check.
-
-        Each account is due once in RIGHTS_SWEEP seconds.
-        """
+        """Check the tunnels of accounts that were not checked for RIGHTS_SWEEP seconds."""
         now, by_account = time.monotonic(), _group(self._tunnels.online)
         # the first check of each account has a random time, so that not all accounts are checked at once
         first = {account: now + random.uniform(0, self._limits.rights_sweep) for account in by_account}

@@ -25,7 +25,7 @@ from edge.ssh.terminal.client_events import Notice
 from edge.ssh.terminal.terminal import Terminal
 
 _NO_FORWARDING = "The certificate does not permit tunnels: it needs the extension permit-port-forwarding."
-_MAX_REASON = 1000  # the most characters of a logged reason: some reasons list all algorithms of the client
+_MAX_REASON = 1000  # maximum characters of a logged reason: some reasons list all algorithms of the client
 
 
 class SessionHost(TunnelHost, Protocol):
@@ -155,8 +155,8 @@ class Session(Client):
     def _explain_failure(self, error: Exception | None) -> tuple[str, float]:
         """Return why a sign-in failed, and the penalty in seconds for the client's address.
 
-        The reason is "" if the store did not answer, or if the client left before the key exchange. A health check does
-        that.
+        The reason is "" if the store did not answer, or if the client left before the key exchange, as health checks
+        do.
         """
         if self._identity.is_store_away:
             return "", 0

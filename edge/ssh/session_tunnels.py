@@ -24,10 +24,10 @@ from edge.ssh.tunnels import ClientGone, Tunnels
 from edge.store.records import NameBanned, NameTaken, NotOpened, Opening, Unavailable
 from edge.store.table import Store
 
-_PORT_TIMEOUT = 3.0  # seconds to wait for a port to open before the client is shown its address
+_PORT_TIMEOUT = 3.0  # seconds to wait for a tunnel's port. Then its address is shown even if the port is closed
 _POLL = 0.1  # seconds between two checks whether the port is open
-_REFUSAL_DELAY = 1.0  # seconds after a refusal in which a client without terminal can request another tunnel
-_RANDOM_TRIES = 3  # the most random names or ports to try, because each can be in use already
+_REFUSAL_DELAY = 1.0  # seconds from a refusal until a client without tunnels and terminals is disconnected
+_RANDOM_TRIES = 3  # maximum random names or ports to try, since a random one can be in use
 
 
 class TunnelHost(Protocol):
@@ -62,7 +62,7 @@ class SessionTunnels:
         self.channels = Channels(connection, gateway.tunnels, self._limits, self.terminals.create_view)
 
     async def request(self, host: str, port: int) -> asyncssh.SSHListener | bool:
-        """Open the tunnel of an `ssh -R`. Return its listener, or False if it is refused."""
+        """Open the tunnel that an `ssh -R` requests. Return False if the tunnel is refused."""
         self._requests += 1
         try:
             tunnel = await self._open(host, port)
@@ -239,7 +239,7 @@ class SessionTunnels:
             self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, reason)
 
     def _disconnect_without_tunnels(self) -> None:
-        if self._requests:  # a request that is being handled can still be refused, so check again later
+        if self._requests:  # check again later: the request that is being handled can still be refused
             self.require_tunnel()
         elif not self._tunnels:
             self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, "There is no tunnel on this connection.")

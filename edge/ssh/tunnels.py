@@ -21,11 +21,11 @@ from edge.store import threads
 from edge.store.records import NameBanned, Opening, TooManyTunnels, Unavailable
 from edge.store.table import Store
 
-# seconds between two checks, and the released bytes of buffers after which memory is returned to the system
-_TRIM_PERIOD, _TRIM_THRESHOLD = 2.0, 8 << 20
+_TRIM_PERIOD = 2.0  # seconds between two calls of `_trim`
+_TRIM_THRESHOLD = 8 << 20  # bytes of released buffers after which `_trim` returns memory to the system
 _BANNED = "the operator has banned its name"
 _CHECK_PERIOD = 1.0  # seconds between two checks of visitors' connections
-_MAX_OPENINGS = 4  # the most tunnels that an account opens at the same time. More would delay other accounts
+_MAX_OPENINGS = 4  # maximum tunnels that an account opens at the same time, so that other accounts do not wait long
 
 
 class ClientGone(Exception):
@@ -43,13 +43,12 @@ class Tunnels:
         self.channels = ChannelQuota(self._online, limits)
         self._opening = self._trimmed_at = 0
         self._is_shut = False
-        # by tunnel id: the usage of closed tunnels that could not be stored yet
-        self._unrecorded: dict[str, Traffic] = {}
+        self._unrecorded: dict[str, Traffic] = {}  # by id of a closed tunnel: usage that the store has not received
         self._banned: Sequence[str] = ()
-        self._to_bill: list[tuple[str, Traffic]] = []  # (account, usage) of closed tunnels, not yet in the ledger
+        self._to_bill: list[tuple[str, Traffic]] = []  # usage of closed tunnels for the next `collect`
         self._closed_usage = Traffic()  # the total usage of all closed tunnels
         self.bodies_too_slow = 0
-        # by account: the semaphore that limits how many tunnels it opens at the same time
+        # by account: limits how many tunnels the account opens at the same time
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     def __len__(self) -> int:
@@ -60,9 +59,9 @@ class Tunnels:
         return list(self._online.values())
 
     def collect(self, ledger: Ledger, hour: str) -> None:
-        """Add the usage of all tunnels since the previous call to the ledger.
+        """Add the traffic of all tunnels since the previous call of `collect` to the ledger.
 
-        The ledger adds it to the sum of the hour `hour`.
+        The ledger counts this traffic in the hour `hour`.
         """
         for account, usage in self._to_bill:
             ledger.add(account, hour, usage)
@@ -95,7 +94,7 @@ class Tunnels:
         }
 
     def find(self, id: str) -> OnlineTunnel | None:
-        """Return the online or released tunnel with an id, or None.
+        """Return the tunnel with an id if it is online or moving to another gateway, or None.
 
         The id is compared without case, because Envoys send it as a TLS server name.
         """
@@ -120,7 +119,7 @@ class Tunnels:
         return bool(name) and bans.matches(name, self._banned)
 
     async def open(self, opening: Opening, requested_address: tuple[str, int], session: TunnelSession) -> OnlineTunnel:
-        """Open a tunnel. Raises ClientGone and the errors of Store.open."""
+        """Open a tunnel. Raises ClientGone, and all errors that `Store.open` raises."""
         if self._is_shut:
             raise Unavailable("the lease of the gateway has expired")
         if self._is_banned(opening.name):
@@ -142,7 +141,7 @@ class Tunnels:
         return tunnel
 
     async def find_free_address(self, account: str, addresses: Sequence[str]) -> str | None:
-        """Return one of the addresses that is free for an account, or None. Raises Unavailable."""
+        """Return a random address that the account can use, or None. Raises Unavailable."""
         async with self._turn(account):
             return await threads.call(base_names.find_free_address, account, addresses)
 

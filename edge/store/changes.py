@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from chalicelib.storage.records.change_log import OVERLAP, Change
 
-_SHORT_OVERLAP = 2.0  # seconds before the cursor that each read repeats. Writers' clocks differ by less
+_SHORT_OVERLAP = 2.0  # seconds before the cursor that each read repeats: the clocks of writers differ by less
 _LONG_PERIOD = 15.0  # seconds between two reads that repeat the last OVERLAP seconds
 
 
@@ -28,12 +28,12 @@ class Follower:
         self._list_changes = list_changes
         self._ages: dict[str, float] = {}
         self._newest = self._cursor = now - OVERLAP
-        # The times of the latest and of the next read that repeats all changes of OVERLAP seconds.
+        # The times of the latest and of the next read that repeats the changes of the last OVERLAP seconds.
         self._all_until = self._long_at = now
 
     def read(self, now: float) -> list[Change]:
         """Return the changes that earlier reads have not returned. Raises Unavailable."""
-        is_long = not 0 < self._long_at - now <= _LONG_PERIOD  # also true after the clock was set back
+        is_long = not 0 < self._long_at - now <= _LONG_PERIOD  # above the upper limit, the clock was set back
         since = self._all_until - OVERLAP if is_long else self._cursor - _SHORT_OVERLAP
         new = [change for change in self._list_changes(since) if change.id not in self._ages]
         self._ages |= {change.id: change.at for change in new}

@@ -15,9 +15,10 @@ from edge.store.records import AccountHosts
 
 
 def list_special_names() -> list[SpecialEntry]:
-    """Return the stored list of special names, without malformed entries, which are logged.
+    """Return the stored list of special names. Log malformed entries, and leave them out.
 
-    A special name needs a separate listener or filter chain in Envoy. An entry has the names of an edge or tunnel.
+    A special name is a host name that needs a separate listener or filter chain in Envoy. Each entry has the special
+    names of an edge or tunnel.
     """
     entries = list(special_names.read_entries())
     for item_key in (entry for entry in entries if isinstance(entry, ItemKey)):

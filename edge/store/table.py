@@ -66,7 +66,7 @@ class Store:
             raise TooManyTunnels
         id = self._create_tunnel(opening, proof)
         try:
-            if online_tunnels.exceed(account, most):  # other gateways opened tunnels of the account at the same time
+            if online_tunnels.exceed(account, most):  # other openings can pass the check above at the same time
                 raise TooManyTunnels
         except (TooManyTunnels, aws.AwsError):
             with suppress(aws.AwsError):
@@ -145,9 +145,9 @@ class Store:
         )
 
     def find_unpermitted(self, tunnels: Sequence[tuple[ServedTunnel, Opening]]) -> frozenset[str]:
-        """Return the ids of the tunnels to which the client has lost the right.
+        """Return the ids of the tunnels to which their clients have lost the right.
 
-        Either the credential does not permit the tunnel any more, or the account has lost the right to the name.
+        The client's credential does not permit the tunnel any more, or the account has lost the right to the name.
         """
         refresh = functools.cache(grants.refresh)
         with table.cache_reads():

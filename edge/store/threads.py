@@ -27,7 +27,7 @@ class Threads:
         self._pool = ThreadPoolExecutor(count, name)
 
     async def call(self, function: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
-        """Call a function in one of the threads, like the function `call`."""
+        """Call a function in one of the threads of this pool. Raises the same errors as the function `call`."""
         work = self._pool.submit(translate_errors, lambda: function(*arguments, **named))
         return await asyncio.wrap_future(work)
 

@@ -8,8 +8,8 @@ import socket
 from collections.abc import Callable
 from typing import cast
 
-_BATCH = 16  # the most connections that one iteration of the event loop accepts: each takes a millisecond
-_BACKLOG = 1024  # the most connections that wait in the kernel to be accepted
+_BATCH = 16  # maximum connections that one iteration of the event loop accepts: each takes a millisecond
+_BACKLOG = 1024  # maximum connections that wait in the kernel to be accepted
 
 
 async def listen(protocol: Callable[[], asyncio.Protocol], host: str, port: int) -> asyncio.Server:
@@ -20,7 +20,7 @@ async def listen(protocol: Callable[[], asyncio.Protocol], host: str, port: int)
     server = await asyncio.get_running_loop().create_server(protocol, host, port, backlog=_BATCH, reuse_port=True)
     for listener in server.sockets:
         with socket.fromfd(listener.fileno(), listener.family, listener.type) as copy:
-            # asyncio uses `backlog` above as its batch size, so this call sets the kernel's limit
+            # asyncio uses `backlog` for its batches and also for the kernel's limit: raise the kernel's limit again
             copy.listen(_BACKLOG)
 
     return server

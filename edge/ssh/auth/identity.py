@@ -5,7 +5,7 @@ from collections.abc import Callable
 from edge.store import grants, threads
 from edge.store.records import Grant, Unavailable
 
-UNKNOWN_KEY = (  # the same for all rejected keys, so that it does not reveal which credentials exist
+UNKNOWN_KEY = (  # one message for all rejected keys: it must not reveal which credentials exist
     "This key cannot sign in here: it belongs to no active SSH credential and no valid user certificate. "
     "To use it, create an SSH credential with this key."
 )
@@ -45,7 +45,7 @@ class Identity:
         return await self._find(grants.find_by_certificate, authority, self._key_id)
 
     def on_signature(self) -> None:
-        """Sign in the client, which has signed with the key or certificate that was looked up last."""
+        """Sign in the client. Its signature belongs to the key or certificate that was looked up last."""
         self._grant = self._candidate
 
     def on_rejected_key(self) -> bool:

@@ -9,7 +9,7 @@ from edge.link.proxy_protocol import Address, Header
 from edge.networks import Networks
 from edge.process import log
 
-_MAX_HEADER = 536  # the most bytes of a header. Version 2 of the PROXY protocol requires receivers to accept as many
+_MAX_HEADER = 536  # maximum bytes of a header. Version 2 of the PROXY protocol requires that receivers accept 536 bytes
 _TIMEOUT = 5.0  # seconds until a connection without a complete header is closed
 
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from edge.ssh.data.interfaces import CallLater, Timer
 
-_PAUSE = 0.5  # if no request data arrives for so many seconds, the client has stopped sending
-_MAX_WAIT = 5.0  # after so many seconds, the delayed calls are made even if the client still sends
-_MAX_BYTES = 64 << 10  # the most delayed bytes of a response. If there are more, all are sent at once
+_PAUSE = 0.5  # seconds without request data after which the client counts as having stopped
+_MAX_WAIT = 5.0  # maximum seconds of delay: then the calls are made even if the client still sends
+_MAX_BYTES = 64 << 10  # maximum delayed bytes of a response: above it, all delayed calls are made at once
 
 
 class Deferral:

@@ -35,7 +35,7 @@ class Exchange(Protocol):
 
     def on_request(self, data: bytes) -> None: ...
     def on_response(self, data: bytes) -> bool:
-        """Return whether the relay must hold the bytes of the response back until the request is complete."""
+        """Return whether the relay must delay these bytes until the request is complete."""
 
     def on_close(self) -> None: ...
 

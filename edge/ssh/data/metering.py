@@ -20,20 +20,19 @@ class Meter:
     requests: int = 0
 
     def usage(self) -> Traffic:
-        """Return the counts of bytes and requests until now."""
         return Traffic(self.bytes_in, self.bytes_out, self.requests)
 
     def has_same_bytes(self, usage: Traffic) -> bool:
-        """Return whether the counts of bytes are the same as in `usage`, an earlier result of `usage()`."""
+        """Return whether no bytes were counted since `usage()` returned `usage`."""
         return self.bytes_in == usage.bytes_in and self.bytes_out == usage.bytes_out
 
 
 class MeteredConnection:
     """Counts the bytes and requests of one connection. Passes the bytes to an observer.
 
-    Envoy sends a request only after the previous response. So if data contain a request, they begin with it. A
+    Envoy sends a request only after the previous response, so a request can only be at the start of received data. A
     connection that is not HTTP/1 counts as one request. `address` is the visitor's address: the constructor's argument
-    or, if that is "", the address in the latest request.
+    or, if this argument is "", the address in the latest request.
     """
 
     def __init__(self, meter: Meter, observer: Observer, address: str = "") -> None:
@@ -67,10 +66,10 @@ class MeteredConnection:
         self._observer.on_request(data)
 
     def on_response(self, data: bytes) -> bool:
-        """Count bytes from the SSH client. Return whether the relay must hold them back.
+        """Count bytes from the SSH client. Return whether the relay must delay them.
 
-        The relay then holds these bytes of a response back until the request is complete. While the request is
-        incomplete, all bytes to the SSH client belong to this request.
+        The relay must delay bytes of a response until the request is complete. While the request is incomplete, all
+        bytes to the SSH client belong to this request.
         """
         self._meter.bytes_out += len(data)
         self._can_begin = not self.body.is_incomplete

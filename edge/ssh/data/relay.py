@@ -11,7 +11,7 @@ from edge.process.settings import Limits
 from edge.ssh.data.deferral import Deferral
 from edge.ssh.data.interfaces import End, Exchange, Timer
 
-_DRAIN_TIMEOUT = 5.0  # after the relay has sent EOF, Envoy has so many seconds to close the connection
+_DRAIN_TIMEOUT = 5.0  # seconds that Envoy has to close the connection after the relay has sent EOF
 
 
 class RelayOwner(Protocol):
@@ -144,7 +144,7 @@ class Relay:
         if self._transport:
             try:
                 self._transport.write_eof()
-            except OSError:  # the connection was reset. An uncaught error would end the client's whole SSH connection
+            except OSError:  # Envoy has reset the connection. An uncaught error would end the whole SSH connection
                 self._transport.abort()
             self._watch()
 
@@ -264,7 +264,7 @@ class Relay:
     def _close(self, channel: End) -> None:
         """Close the channel when the SSH client has read all data, or has read nothing for a timeout."""
         if channel.get_write_buffer_size():
-            channel.set_write_buffer_limits(0)  # asyncssh then calls `on_drained` when the buffer is empty
+            channel.set_write_buffer_limits(0)  # with the limit 0, asyncssh calls `on_drained` when the buffer is empty
             self._watch()
         else:
             channel.close()

@@ -12,7 +12,7 @@ _WITHOUT_BODY = re.compile(rb"HTTP/1\.[01] (?:204|304)\b")
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)[ \t]*\r\n", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[^\r\n]*chunked[ \t]*\r\n", re.IGNORECASE)
 _LAST_CHUNK = re.compile(rb"(?:\A|\r\n)0\r\n(?:[^\r\n]+\r\n)*\r\n\Z")
-_MAX_TRAILERS = 4096  # only so many bytes at the end of the data are searched for the last chunk
+_MAX_TRAILERS = 4096  # bytes at the end of received data in which the last chunk is searched
 
 
 class Response:

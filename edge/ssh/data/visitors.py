@@ -34,7 +34,8 @@ def get_visitor(address: str) -> str:
 def choose_eviction(counts: Mapping[str, int], newcomer: str) -> str | None:
     """Return the visitor who loses a connection to the visitor `newcomer`.
 
-    This is the visitor with the most connections. Return None if the newcomer has as many connections, or one fewer.
+    This is the visitor with the most connections. Return None if the newcomer would then have more connections than
+    this visitor.
     """
     busiest = max(counts, key=lambda visitor: counts[visitor])
     return busiest if counts[busiest] > counts.get(newcomer, 0) + 1 else None
@@ -50,7 +51,7 @@ class Body:
         self._remaining = 0
         self._is_chunked = self._is_answered = self.is_expecting = False
         self._received = 0  # bytes of the body since the previous check
-        self._slow = 0.0  # seconds for which the body has been too slow until now
+        self._slow = 0.0  # how long the body has been too slow, in seconds
 
     @property
     def is_incomplete(self) -> bool:
@@ -95,6 +96,6 @@ class Body:
     def reset_rate(self) -> None:
         """Start the measurement of the body's rate again.
 
-        While the upstream does not read, the visitor cannot send. In this time, the body must not count as slow.
+        While the upstream does not read, the visitor cannot send. The body must not count as slow during this time.
         """
         self._slow, self._received = 0.0, 0

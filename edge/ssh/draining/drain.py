@@ -50,7 +50,7 @@ class Drain:
         self._handover = Handover(authority, self._limits.max_channels_per_tunnel)
 
     async def run(self) -> None:
-        """Drain the gateway, which must not accept clients any more."""
+        """Drain the gateway. The caller must have stopped accepting clients."""
         log.event("drain_began", tunnels=len(self._gateway.tunnels))
         for session in list(self._gateway.sessions):
             session.announce_drain()
@@ -71,18 +71,18 @@ class Drain:
         return {"handed_over": self._handover.passed, "handover_failed": self._handover.failed}
 
     def _find(self, id: str) -> Acceptor | None:
-        """Return the online tunnel with an id. Otherwise, return its HeldTunnel, or None."""
+        """Return the tunnel with an id if it is online. Otherwise, return its HeldTunnel, or None."""
         return self._gateway.tunnels.find_online(id) or self._handover.find(id)
 
     def _hold(self, id: str) -> Acceptor | None:
-        """Hold new connections to all online tunnels. Return the HeldTunnel of the tunnel with an id, or None."""
+        """Hold new connections to all online tunnels from now on. Return the HeldTunnel with an id, or None."""
         self._handover.add(self._gateway.tunnels.online)
         return self._handover.find(id)
 
     async def _wait_for_connections(self, stage: int, seconds: float) -> None:
-        """Wait at most `seconds` until Envoy's connections of a stage have ended.
+        """Wait at most `seconds` until Envoy's connections of a drain stage have ended.
 
-        Then close connections of the stage that are still open.
+        Then close the connections of this stage that are still open.
         """
         start = time.monotonic()
         await _wait_until(lambda: time.monotonic() >= start + _SETTLE and not self._links.count(stage), seconds)

@@ -23,8 +23,8 @@ from edge.store.changes import Follower
 from edge.store.records import Successor, Unavailable
 
 _POLL = 0.2  # seconds between two reads of the change log
-_PAUSE = 0.5  # seconds until a connection to a successor is tried again
-_CLOCKS_DIFFER = 5.0  # seconds by which the clocks of two hosts may differ
+_PAUSE = 0.5  # seconds until a failed connection to a successor is tried again
+_CLOCKS_DIFFER = 5.0  # maximum difference between the clocks of two hosts, in seconds
 
 
 class HeldTunnel:
@@ -58,7 +58,8 @@ class HeldTunnel:
         record, opening, tunnel = self.tunnel.record, self.tunnel.opening, candidate.tunnel
         if tunnel.id == record.id or tunnel.account != record.account or tunnel.gateway == record.gateway:
             return False
-        if record.name:  # a stricter successor could refuse visitors whom this tunnel's IP policies have admitted
+        # A successor with other IP policies could refuse visitors that this tunnel's policies have already admitted.
+        if record.name:
             return tunnel.name == record.name and tunnel.ip_policies in ((), record.ip_policies)
         is_later = ids.created_at(tunnel.id).timestamp() >= since - _CLOCKS_DIFFER
         return is_later and candidate.credential == opening.grant.credential and tunnel.labels == record.labels
@@ -128,9 +129,9 @@ class Handover:
             connection.close()
 
     async def _read(self) -> None:
-        """Find successors among the accounts' changed tunnels. Raises Unavailable.
+        """Find successors among the changed tunnels in the log. Raises Unavailable.
 
-        Accounts are left out if all their tunnels have successors.
+        An account is ignored if all its tunnels have successors.
         """
         changes = await threads.call(self._follower.read, time.time())
         scopes = {tunnels.scope(tunnel.record.account) for tunnel in self.find_unsucceeded()}

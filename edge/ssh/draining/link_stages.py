@@ -18,7 +18,7 @@ _Connections = WeakSet[asyncio.Transport]
 
 @dataclass(frozen=True)
 class _Stage:
-    """A stage of a gateway: its port for Envoy, and its connections.
+    """A stage of a gateway's drain, with its port for Envoy and the connections to this port.
 
     `find` returns the tunnel to which a new connection belongs, by the tunnel's id.
     """

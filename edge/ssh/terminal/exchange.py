@@ -1,6 +1,6 @@
 """Shows a visitor's connection in the terminals of the SSH client.
 
-For HTTP, that is each request with its status, for other protocols the number of bytes.
+The terminals show each HTTP request with its status. For other protocols, they show the number of bytes.
 """
 
 import re
@@ -13,7 +13,7 @@ from edge.ssh.terminal.client_events import AnsweredRequest, Event, StreamEnded
 
 _REQUEST = re.compile(rb"([A-Z]{3,20}) ([^ ?\r\n]{1,2000})[^ \r\n]* HTTP/1\.[01]\r\n")
 _CLIENT = re.compile(rb"\r\nx-forwarded-for: ([0-9A-Fa-f.:]{2,45})\r\n")
-_STATUS = re.compile(rb"HTTP/1\.[01] (101|[2-9]\d\d) ")  # the status of a final response: 101, or 200 and above
+_STATUS = re.compile(rb"HTTP/1\.[01] (101|[2-9]\d\d) ")  # final responses: statuses 101, and 200 or above
 
 
 class ConnectionEvents(Protocol):
@@ -49,7 +49,7 @@ class HttpView:
         self._pending: _Unanswered | None = None
 
     def on_request(self, data: bytes) -> None:
-        """Remember the request with which the bytes begin, if any."""
+        """Store the request at the start of the bytes, if there is one."""
         if self._terminals.show_connections and (pending := _parse_request(data)):
             self._pending = pending
 
@@ -100,9 +100,9 @@ def _printable(text: str) -> str:
 
 
 def _parse_request(data: bytes) -> _Unanswered | None:
-    """Return the request with which the bytes begin, or None.
+    """Return the request at the start of the bytes, or None.
 
-    Envoy sends a request only after the previous response. So if received data contain a request, they begin with it.
+    Envoy sends a request only after the previous response, so a request can only be at the start of received data.
     """
     line = _REQUEST.match(data)
     if line is None:

@@ -14,11 +14,11 @@ from edge.ssh.terminal.client_events import Event
 
 _CONTROL_C, _CONTROL_D = "\x03", "\x04"
 _SUBSYSTEM = "events"
-_MAX_UNREAD = 64 * 1024  # if a client has more unread characters, events are dropped
-# if a client has more unread characters, events of requests are dropped, but there is still room for other events
-_MAX_UNREAD_REQUESTS = 32 * 1024
-_PERIOD = 0.1  # the subsystem collects the events of requests for so many seconds, and sends them together
-_MAX_REQUESTS = 200  # the most events of requests in one period. Further events are dropped
+# If a client has at least this number of unread characters, the gateway drops further events for this client.
+# The limit for events of requests is lower, so that there is still room for other events.
+_MAX_UNREAD, _MAX_UNREAD_REQUESTS = 64 * 1024, 32 * 1024
+_PERIOD = 0.1  # seconds for which the subsystem collects events of requests, to send them together
+_MAX_REQUESTS = 200  # maximum events of requests in one period: further events are dropped
 
 
 class Terminal(asyncssh.SSHServerSession[str]):
@@ -74,7 +74,7 @@ class Terminal(asyncssh.SSHServerSession[str]):
         self._write("".join(map(self._encode, events)), _MAX_UNREAD)
 
     def show_connection(self, event: Event) -> None:
-        """Show an event of a visitor's connection. For the subsystem, several events are sent at once."""
+        """Show an event of a visitor's connection. The subsystem collects events, and sends several at once."""
         if not self.is_subsystem:
             self._write(self._encode(event), _MAX_UNREAD)
             return

@@ -19,14 +19,15 @@ from edge.ssh.usage.ledger import HourlyUsage, Ledger
 from edge.store import threads
 from edge.store.records import Unavailable
 
-_SAVE_PERIOD, _WRITE_PERIOD = 0.05, 60.0  # seconds between two writes to the file, and between two writes to the store
-_PAUSE_FACTOR = 20  # the pause after a save is at least so many times as long as the save
+_SAVE_PERIOD = 0.05  # seconds between two writes to the file
+_WRITE_PERIOD = 60.0  # seconds between two writes to the store
+_PAUSE_FACTOR = 20  # minimum length of the pause after a write to the file, as a multiple of the duration of this write
 
 
 class Billing:
     """Writes the usage of one gateway to a file and to the store.
 
-    `collect` adds the usage of all tunnels since its previous call to an hour in the ledger.
+    `collect(ledger, hour)` adds the traffic of all tunnels since its previous call to the hour in the ledger.
     """
 
     def __init__(self, gateway: str, file: Path, collect: Callable[[Ledger, str], None]) -> None:
@@ -70,7 +71,7 @@ class Billing:
             return
         try:
             files.replace(self._file, text.encode())
-        except OSError as error:  # for example, the disk is full. The usage is still written to the store
+        except OSError as error:  # continue without the file: the usage is also written to the store
             if not self._has_failed:
                 log.event("usage_not_kept", error=type(error).__name__)
             self._has_failed = True
@@ -79,7 +80,7 @@ class Billing:
 
     async def _write(self) -> None:
         sums = self._ledger.list_unwritten()
-        with suppress(Unavailable):  # if the store does not answer, the sums are part of the next write
+        with suppress(Unavailable):  # after a failure, the next write includes these sums
             await threads.call(self._put, self._gateway, sums)
             self._ledger.mark_written(sums, _hour())
             self._save()

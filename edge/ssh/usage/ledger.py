@@ -1,7 +1,7 @@
 """The traffic of a gateway's tunnels by account and hour, until it is stored. This file does no I/O.
 
 A write to the store contains the whole sum of an hour so far, so a repeated write does not count traffic twice.
-`to_text` returns the unwritten sums, which the next process reads if this one is killed.
+`to_text` returns the unwritten sums. If this process is killed, the next process reads them.
 """
 
 import json

@@ -70,7 +70,7 @@ def _read_requirements(file: Path) -> Iterator[Pin]:
 def _read_lock(file: Path) -> Iterator[Pin]:
     packages: Mapping[str, Any] = json.loads(file.read_text())["packages"]
     for path, package in packages.items():
-        if path:  # npm lists the project itself too, under the path ""
+        if path:  # the entry with the path "" is the project itself
             yield Pin("npm", package.get("name") or path.rpartition("node_modules/")[2], package["version"])
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from infra import ROOT, CommandError
 
-SILENCE = 4  # seconds without a byte; then the registry counts as down
-_TIMEOUTS = re.compile("timed out|respond within", re.IGNORECASE)  # texts in the output of uv or pip after a timeout
+SILENCE = 4  # seconds without a received byte after which the registry counts as down
+_TIMEOUTS = re.compile("timed out|respond within", re.IGNORECASE)  # what uv or pip print after a timeout
 _NO_ANSWER = "it does not answer"
 _BROKEN = re.compile(
     "connection (?:refused|reset|aborted)|unreachable|no route to host|name or service not known|dns error"
@@ -48,7 +48,7 @@ class Environment:
     marker: str
     requirements: str
     purpose: str
-    also: str = ""  # the marker file of a smaller environment in the same folder, whose packages this one includes
+    also: str = ""  # the marker file of a smaller environment in the same folder, if this environment includes it
 
     @property
     def folder(self) -> Path:
@@ -160,7 +160,7 @@ def _install_with_uv(environment: Environment, uv: str, base: str) -> bool:
     """
     python, requirements = str(environment.python), str(ROOT / environment.requirements)
     try:
-        if not _runs(python, "-c", ""):  # the environment is incomplete, or its Python was removed
+        if not _runs(python, "-c", ""):  # the environment is incomplete, or its Python was removed since
             shutil.rmtree(environment.folder, ignore_errors=True)
             _install([uv, "venv", "--quiet", "--python", base, str(environment.folder)])
         _install([uv, "pip", "install", "--quiet", "--python", python, "--require-hashes", "-r", requirements], tries=3)
@@ -183,9 +183,10 @@ def _pip(python: str, arguments: Sequence[str]) -> list[str]:
 
 
 def _install(command: Sequence[str], tries: int = 1) -> None:
-    """Run a command of uv or pip, at most `tries` times: only network faults are retried.
+    """Run a command of uv or pip, at most `tries` times. Retry it only after network faults.
 
-    A timeout in the first 30 seconds is not retried, because the registry then counts as down. Raises _InstallError.
+    After a timeout in the first 30 seconds, the registry counts as down, and the command is not retried. Raises
+    _InstallError.
     """
     environment = {**os.environ, **_ENVIRONMENT}
     for tries_left in reversed(range(tries)):

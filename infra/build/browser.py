@@ -18,10 +18,11 @@ from infra import ROOT, CommandError
 from infra.build.docs import PAGE
 from infra.local.cloud import HOST
 
-_BROWSERS = ("google-chrome", "chromium")  # Chrome first: chromedriver fits it if both are installed
+# Chrome comes first: on machines with both browsers, chromedriver has the version of Chrome.
+_BROWSERS = ("google-chrome", "chromium")
 _FLAGS = (
     "--headless",
-    "--no-sandbox",  # root cannot use the sandbox
+    "--no-sandbox",  # Chromium does not start as root with its sandbox
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
@@ -32,7 +33,7 @@ _FLAGS = (
     "--window-size=1440,900",
 )
 _PICTURE = ROOT / "docs" / "reference.png"
-_SHOWN = "create_ssh_user_certificate"  # the operation at the top of the screenshot
+_SHOWN = "create_ssh_user_certificate"  # the id of the operation at the top of the screenshot
 
 
 def main() -> None:
@@ -64,7 +65,7 @@ def opened(*flags: str) -> Iterator[Chrome]:
         chrome = Chrome(options, ChromeService(driver))
         try:
             chrome.get("about:blank")
-            requested(chrome)  # drop the requests that the browser makes when it starts
+            requested(chrome)  # ignore the requests that the browser sends when it starts
             yield chrome
         finally:
             chrome.quit()

@@ -58,7 +58,7 @@ def _operation(document: Mapping[str, Any], path: str, method: str, operation: M
 
 
 def _words(paths: Mapping[str, Any], path: str, method: str, operation: str) -> list[str]:
-    """Return the words of a command: the fixed segments of the path, and in most cases a verb."""
+    """Return the words of a command: the fixed segments of the path, and a verb if the path does not end with one."""
     segments = path.strip("/").split("/")
     words = [re.sub(r"[_.]", "-", segment) for segment in segments if not segment.startswith("{")]
     if operation.startswith("list_"):

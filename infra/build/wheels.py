@@ -89,7 +89,7 @@ def install(wheel: Path, python: Path, environment: Path) -> Path:
 
 
 def write(file: Path, text: str) -> None:
-    """Write a file atomically, because several builds may run at once. A file with this text stays unchanged."""
+    """Write a file atomically, because several builds may run at once. Skip a file that already has this text."""
     if not file.exists() or file.read_text(encoding="utf-8") != text:
         new = file.with_name(f"{file.name}.{os.getpid()}")
         new.write_text(text, encoding="utf-8")

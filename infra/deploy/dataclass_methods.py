@@ -1,8 +1,8 @@
-"""Makes byte code that imports faster: dataclasses have generated methods, and functions have no annotations.
+"""Makes byte code that imports faster: dataclasses contain their methods, and functions have no annotations.
 
-Python would otherwise generate and compile these methods, and evaluate the annotations, at each import, which slows
-cold starts. Docstrings of functions are dropped too. The package's sources do not change. Dataclasses with options that
-this module does not support are left to Python.
+At each import, Python would otherwise generate the methods of dataclasses and evaluate the annotations. This would slow
+cold starts. Docstrings of functions are dropped too. The package's sources do not change. A dataclass with options that
+this module does not support stays unchanged.
 """
 
 import ast
@@ -18,7 +18,7 @@ from typing import Any
 
 _NAMES = "from dataclasses import Field as _Field, FrozenInstanceError as _FrozenInstanceError"
 _SUPPORTED = {"frozen=True", "kw_only=True", "eq=False"}
-_UNCHECKED = (0b01).to_bytes(4, "little")  # flags (PEP 552): Python does not compare the byte code with its source
+_UNCHECKED = (0b01).to_bytes(4, "little")  # flags (PEP 552): Python must not compare this byte code with its source
 _FROZEN = """
 def __setattr__(self, name, value):
     if type(self) is __class__ or name in {names!r}:
@@ -147,7 +147,7 @@ def _init(node: ast.ClassDef, cls: type[Any], module: ModuleType) -> str:
 def _parameter(node: ast.ClassDef, cls: type[Any], module: ModuleType, field: dataclasses.Field[Any]) -> str:
     """Return the source of a parameter of __init__.
 
-    If the field has a default factory, the default is the `Field` object, and __init__ then calls the factory.
+    If the field has a default factory, the parameter's default is the `Field` object. __init__ then calls the factory.
     """
     if field.default is dataclasses.MISSING and not _has_factory(field):
         return field.name

@@ -1,4 +1,4 @@
-"""Digests of the inputs of a package and of the finished package: unchanged inputs are not packaged again."""
+"""Digests of a package and its inputs. If they are unchanged, the package is not made again."""
 
 import hashlib
 import json

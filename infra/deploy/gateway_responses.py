@@ -20,7 +20,7 @@ RESPONSES: dict[str, ApiError] = {
         "Your address sends too many requests without a valid token."
     ),
     "API_CONFIGURATION_ERROR": _INTERNAL,
-    # AWS documents both types for an authorizer that fails, for example because it cannot read DynamoDB.
+    # AWS documents both AUTHORIZER types for an authorizer that fails, for example because it cannot read DynamoDB.
     "AUTHORIZER_CONFIGURATION_ERROR": _UNAVAILABLE,
     "AUTHORIZER_FAILURE": _UNAVAILABLE,
     "BAD_REQUEST_BODY": _INVALID,
@@ -31,7 +31,7 @@ RESPONSES: dict[str, ApiError] = {
     "INTEGRATION_FAILURE": _INTERNAL,
     "INTEGRATION_TIMEOUT": _UNAVAILABLE,
     "INVALID_API_KEY": _NO_TOKEN,
-    # API Gateway's answer if a path has no route and the request has an Authorization header
+    # API Gateway reports an invalid signature if a path has no route and the request has an Authorization header.
     "INVALID_SIGNATURE": _NO_ROUTE,
     "MISSING_AUTHENTICATION_TOKEN": _NO_ROUTE,
     "QUOTA_EXCEEDED": _TOO_MANY,

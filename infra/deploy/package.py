@@ -26,7 +26,7 @@ ARCHITECTURES = ("arm64", "x86_64")
 MAX_BYTES = 13_841_203  # size limit of deployment.zip: 13.2 MiB
 _PYTHONS = ((3, 11), (3, 12), (3, 13), (3, 14))
 _SOURCES = ("app.py", "chalicelib", ".chalice", "requirements.txt")
-# templates in this folder that cfn-lint checks together with the generated template of the API's stack
+# the templates that cfn-lint checks, besides the generated template of the API's stack
 _TEMPLATES = ("data.yaml", "edge.yaml", "fleet.yaml", "pipeline.yaml")
 _OPERATOR = {  # left out of the package, because only the operator's commands need them
     *("chalicelib/operator", "chalicelib/__main__.py"),
@@ -111,7 +111,7 @@ def _run_chalice(stage: str, sources: Path, out: Path) -> None:
     chalice = Path(sys.executable).with_name("chalice")
     merged = ROOT / "infra" / "deploy" / "api.yaml"
     environment = {
-        "AWS_DEFAULT_REGION": "us-east-1",  # Chalice requires it and does not use it
+        "AWS_DEFAULT_REGION": "us-east-1",  # Chalice requires a region, but does not use it
         **os.environ,
         "PIP_DEFAULT_TIMEOUT": f"{environments.SILENCE}",
         "PIP_RETRIES": "0",
@@ -121,8 +121,8 @@ def _run_chalice(stage: str, sources: Path, out: Path) -> None:
         cwd=sources, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     output = completed.stdout + completed.stderr
-    if completed.returncode or "Could not install" in output:  # Chalice exits with 0 after this error
-        if missing := re.search("Could not satisfy the requirement: (.+)", output):  # Chalice hides pip's reason
+    if completed.returncode or "Could not install" in output:  # with this error, Chalice exits with 0
+        if missing := re.search("Could not satisfy the requirement: (.+)", output):  # Chalice prints no reason
             raise CommandError(
                 f"{missing[1]} could not be fetched from the registry of Python's packages: "
                 "check that this machine is connected, then run make again."
@@ -158,7 +158,7 @@ def _compile(folder: Path) -> None:
     path = str(folder.absolute())
     hashed = ["--invalidation-mode", "unchecked-hash", "-s", path, path]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    environment["PYTHONHASHSEED"] = "0"  # a fixed seed, because the order of sets in byte code depends on it
+    environment["PYTHONHASHSEED"] = "0"  # with a random seed, the order of sets in byte code would differ in each build
     for module in (["compileall", "-q", *hashed], ["infra.deploy.dataclass_methods", path]):
         command = [sys.executable, "-m", *module]
         completed = subprocess.run(command, cwd=ROOT, check=False, env=environment, capture_output=True, text=True)
@@ -168,7 +168,7 @@ def _compile(folder: Path) -> None:
 
 def _complete(out: Path) -> None:
     """Add the gateway's error responses to the stack's template, and translate the template with SAM."""
-    merged = out / "sam.yaml"  # Chalice writes YAML if the template that it merges is YAML
+    merged = out / "sam.yaml"  # Chalice writes YAML, because api.yaml, which it merges, is YAML
     stack: dict[str, Any] = yaml_parse(merged.read_text())
     merged.unlink()
     definition = stack["Resources"]["RestAPI"]["Properties"]["DefinitionBody"]
@@ -191,7 +191,7 @@ def _call_aliases(value: Any) -> None:
 
 def _translate(stack: dict[str, Any]) -> dict[str, Any]:
     os.environ.setdefault("AWS_DEFAULT_REGION", "us-east-1")
-    for name in ("APIHandler", "Authorizer"):  # a placeholder, because SAM translates only functions with a URL
+    for name in ("APIHandler", "Authorizer"):  # SAM translates only functions with a URL, so give them a placeholder
         stack["Resources"][name]["Properties"]["CodeUri"] = "s3://bucket/deployment.zip"
     translated: dict[str, Any] = transform(stack, {}, None)
     return translated

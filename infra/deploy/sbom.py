@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 FILE, IMAGE_FILE = "sbom.json", "image-sbom.json"
-_TOOL = "chalice"  # Chalice's runtime is in the package, but without the metadata of a Python package
+_TOOL = "chalice"  # Chalice copies its runtime into the package without metadata, so the bill must name it separately
 
 
 def write(folder: Path, out: Path) -> None:

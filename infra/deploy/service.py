@@ -15,7 +15,7 @@ from chalicelib.storage.client import aws, dynamodb
 from infra import CommandError
 from infra.deploy import data_stack, indexes, stacks
 
-_FORMATS = ("RecordFormat", "RecordsEdition")  # the present name of a parameter, and its name before 3.0.0.
+_FORMATS = ("RecordFormat", "RecordsEdition")  # the name of a parameter since 3.0.0, and its name before
 # Values of parameters for stacks that were deployed before these parameters existed.
 _OF_OLDER_STACKS = {"RecordFormat": "2", "DefaultEndpoint": "on"}
 
@@ -96,7 +96,7 @@ def require_supported_table(name: str) -> None:
 
     Raises aws.Unavailable.
     """
-    # no permission to read the table, or no table before the first deployment
+    # Misconfigured: the caller may not read the table, or the table does not exist before the first deployment
     with dynamodb.use_table(name), suppress(aws.Misconfigured):
         try:
             migrations.require_supported_table()
@@ -116,7 +116,7 @@ def settings_difference(name: str, parameters: Mapping[str, str]) -> str:
     with dynamodb.use_table(combined.get("TableName", name)):
         try:
             return base_names.describe_difference_from(*settings)
-        except aws.Misconfigured:  # no permission to read the table, or no table before the first deployment
+        except aws.Misconfigured:  # the caller may not read the table, or the table does not exist yet
             return base_names.compare_settings(_settings(deployed), settings) if deployed else ""
 
 

@@ -54,7 +54,7 @@ class Cloud:
     def settings(self) -> dict[str, str]:
         """Return environment variables for clients of this cloud.
 
-        The variable OWN shows programs that the URL is that of an embedded cloud.
+        By the variable OWN, programs recognize that the URL belongs to an embedded cloud.
         """
         return {**settings(self.url), "AWS_ACCESS_KEY_ID": self._key_id(), OWN: self.url}
 
@@ -82,10 +82,10 @@ class Cloud:
                 COMMAND,
                 cwd=ROOT,
                 env=environment,
-                stdin=subprocess.PIPE,  # the cloud ends when its standard input closes, so when this process ends
+                stdin=subprocess.PIPE,  # the cloud ends when this pipe closes, even if this process is killed
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # so that Ctrl-C reaches only this process, which then stops the cloud
+                start_new_session=True,  # Ctrl-C must reach only this process, which then stops the cloud
             )
         self._await_answer()
 
@@ -98,7 +98,7 @@ class Cloud:
         return self._process.wait() if self._process else 0
 
     def stop(self) -> None:
-        """Stop the cloud. It saves its state first."""
+        """Stop the cloud, which saves its state before it ends."""
         if self._process:
             with signals.defer():
                 self._process.terminate()

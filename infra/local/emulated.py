@@ -26,8 +26,8 @@ STATE = DEPLOYED / "cloud"
 # the content of the file STARTED, which proves that this program wrote the files beside it
 MARK = {"EMULATED_CLOUD": "yes"}
 PATHS = (STATE, ENV_FILE, CLOUD_ENV_FILE, STARTED)
-PORT = 4567  # differs from the default port of `make run`, so that both can run.
-# ENDS_WITH_STDIN is empty, because this cloud continues after the command ends
+PORT = 4567  # differs from the default port of `make run`: both can run at the same time
+# ENDS_WITH_STDIN is empty, because the cloud must not end with the command that starts it
 SETTINGS = {"AUTH": "true", "PERSIST_STATE": "0", "ENDS_WITH_STDIN": ""}
 PARAMETERS = {
     "VERSION_HEADERS": "VersionHeaders",
@@ -77,14 +77,14 @@ def check() -> None:
 def start() -> None:
     """Start the cloud, deploy the package, and create an account.
 
-    If the environment names a cloud, that one is used.
+    If the environment names another cloud, use that cloud instead of starting one.
     """
     _make_room()
     named = cloud.endpoint_url()
     embedded = Cloud(STATE, terminal.port("CLOUD_PORT", PORT), **SETTINGS)
     try:
         files.make_folder(DEPLOYED, [path.name for path in PATHS])
-        terminal.write(STARTED, MARK)  # written first, so that all files in the folder can be removed later
+        terminal.write(STARTED, MARK)  # must exist before all other files: only then can `_forget` remove them
         if named is None:
             terminal.say("Starting the emulated cloud …")
             embedded.start()
@@ -94,7 +94,7 @@ def start() -> None:
         _forget()
         raise
     except Exception:
-        embedded.stop()  # keep the cloud's log, which the next start removes
+        embedded.stop()  # without `_forget`, so that the cloud's log remains
         raise
 
 
@@ -102,7 +102,7 @@ def stop() -> None:
     """Stop the cloud of an earlier start, and remove its state."""
     if _is_marked():
         if lock.is_locked(STATE):
-            with suppress(OSError, ValueError):  # the cloud has ended, or its process is unknown
+            with suppress(OSError, ValueError):  # the process has ended, or wrote no process id
                 os.kill(int((STATE / PROCESS).read_text()), signal.SIGTERM)
             lock.await_cloud(STATE)
         _forget()
@@ -144,7 +144,7 @@ def _deploy(cloud_settings: Mapping[str, str]) -> None:
     api = service.deploy(package, NAME, BUCKET, chosen)["RestAPIId"]
     terminal.say("Deploying the API once more, with its address …")
     base_url = f"{settings['AWS_ENDPOINT_URL']}/restapis/{api}/{STAGE}/_user_request_"
-    # The API must know its address, which requests to the emulator do not contain. The first deployment shows it.
+    # The API must know its own URL, which requests to the emulator do not contain. Only the first deployment shows it.
     service.deploy(package, NAME, BUCKET, {"BaseUrl": base_url})
     terminal.say("Creating an account …")
     token = accounts.create_account("cloud", "admin")[2]

@@ -33,7 +33,7 @@ from infra.local import request_heads
 
 _ABSOLUTE_URL = re.compile(r"https?://([^/?]*)(.*)", flags=re.IGNORECASE)
 _NOT_HTTP = "This server cannot parse the request: "
-MAX_BODY = 10 * 1024 * 1024  # API Gateway's own limit; the app's is lower
+MAX_BODY = 10 * 1024 * 1024  # bytes: the limit of API Gateway. The app has a lower limit
 
 
 class Matcher(RouteMatcher):
@@ -52,7 +52,7 @@ class Matcher(RouteMatcher):
 
 
 class PassAuthorizer:
-    """Pass every request to the app, which authenticates it."""
+    """Replaces Chalice's local authorizer. Passes every request to the app, which authenticates the request."""
 
     def authorize(self, path: str, event: dict[str, Any], context: Any) -> tuple[dict[str, Any], Any]:
         return event, context
@@ -158,16 +158,16 @@ class Handler(ChaliceRequestHandler):
             self._generic_handle()
             self.wfile.flush()
             return
-        # after an invalid HTTP version, Python assumes HTTP/0.9, and would send neither status line nor headers
+        # After an invalid HTTP version, Python assumes HTTP/0.9: it would send neither a status line nor headers.
         self.request_version = self.protocol_version
-        # drop the end of Python's message, which quotes the request in parentheses
+        # Python's message ends with a quotation of the request in parentheses: drop this end.
         fault = (message or HTTPStatus(code).phrase).partition(" (")[0]
         self._refuse(InvalidRequest(f"{_NOT_HTTP}{fault}."))
 
     def _refuse(self, refusal: ApiError) -> None:
         """Send an error without calling the app, and close the connection.
 
-        On an open connection, the server could take the unread body of this request for the next request.
+        If the connection stayed open, the server could take the unread body of this request for the next request.
         """
         operation_id = ids.new("op")
         response = middleware.error_response(refusal, operation_id)
@@ -184,7 +184,7 @@ class Handler(ChaliceRequestHandler):
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_WR)
             self.connection.settimeout(1)
-            for _ in range(1024):  # at most 1,024 reads of 64 KiB
+            for _ in range(1024):
                 if not self.rfile.read1(64 * 1024):
                     return
 
@@ -217,7 +217,7 @@ class Server(ThreadedHTTPServer):
 
 def create(app: Chalice, host: str, port: int) -> LocalDevServer:
     """Return a listening server of the app. Raises OSError if the port is in use."""
-    CustomLocalChalice.__bases__ = (LocalChalice, type(app))  # each thread gets its own `current_request`
+    CustomLocalChalice.__bases__ = (LocalChalice, type(app))  # LocalChalice stores `current_request` for each thread
     app.__class__ = CustomLocalChalice
     config = Config.create(chalice_app=app, lambda_timeout=29)
     return LocalDevServer(app, config, host, port, Handler, Server)

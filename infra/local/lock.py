@@ -1,8 +1,8 @@
 """Locks that allow one run per folder, because two runs would overwrite each other's state.
 
 The process of `make run` locks one folder, and the process of its embedded cloud locks the folder of the cloud's state.
-Two locks are necessary, because the cloud ends a moment after the first process if that is killed. The system releases
-each lock (flock) when its process ends.
+Two locks are necessary: if the process of `make run` is killed, the cloud ends a moment later. The system releases each
+lock (flock) when its process ends.
 """
 
 import fcntl

@@ -50,7 +50,7 @@ def main() -> None:
             for sentence in embedded.list_dropped_changes():
                 print(sentence, file=sys.stderr)
         elif not os.environ.get("AWS_ENDPOINT_URL"):
-            # LOCALSTACK_HOST names a cloud that accepts any credentials
+            # the cloud that LOCALSTACK_HOST names accepts any credentials
             cloud.use_cloud(cloud.settings(str(cloud.endpoint_url())))
         _deploy(embedded)
         _warn_of_settings()
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def _explain(error: AwsError, embedded: Cloud) -> str:
-    """Return one sentence about why the cloud cannot be used. The disk of the embedded cloud may be full."""
+    """Return one sentence about why the cloud cannot be used. A possible reason is a full disk."""
     if embedded.is_started and shutil.disk_usage(LOCAL).free < _MIN_FREE:
         return f"No space is left in {LOCAL}: free some space, or choose another folder with LOCAL_DIR=…."
     url = os.environ.get("AWS_ENDPOINT_URL", "hand")
@@ -96,7 +96,7 @@ def _deploy(embedded: Cloud) -> None:
     """
     name = os.environ.setdefault("TABLE_NAME", "tunnel-edge")
     key = os.environ.setdefault("KEY_ID", f"alias/{name}")
-    os.environ.setdefault("TUNNEL_DOMAIN", "tunnels.localhost")  # the edge's settings have the same default
+    os.environ.setdefault("TUNNEL_DOMAIN", "tunnels.localhost")  # the edge has the same default
     os.environ.setdefault("TCP_PORTS", "20000-20099")
     service.require_supported_table(name)
     data_stack.deploy(name, {})
@@ -120,8 +120,8 @@ def _warn_of_settings() -> None:
 
 def _serve(port: int, embedded: Cloud) -> None:
     base_url, token = f"http://{HOST}:{port}", _key()
-    cloud.check_port(port, setting="PORT")  # a second check, because the embedded cloud may have taken the port
-    aws.call_directly("dynamodb")  # call DynamoDB without botocore, like the Lambda functions
+    cloud.check_port(port, setting="PORT")  # check again, because the embedded cloud may listen on this port
+    aws.call_directly("dynamodb")  # without botocore, like the Lambda functions
     server = local_server.create(app, HOST, port).server
     terminal.write(ENV_FILE, {"BASE_URL": base_url, "API_KEY": token})
     terminal.say(terminal.welcome(base_url, token, ENV_FILE) + _EDGE_HINT)

@@ -10,7 +10,7 @@ from chalicelib.documents import openapi
 from infra.build.docs import PAGE, conventions, fields, reference
 
 _HERE = Path(__file__).parent
-# matches each JSON string as a whole, so that the words true, false and null inside a string stay unchanged
+# matches a whole JSON string, or a word outside of strings: the words in a string must stay unchanged
 _WORD = re.compile(r'("(?:[^"\\]|\\.)*")|true|false|null')
 _IN_PYTHON = {"true": "True", "false": "False", "null": "None"}
 

@@ -43,6 +43,6 @@ def inline(text: str) -> Markup:
 def _section(tokens: list[Token]) -> Section:
     heading, title, _, *rest = tokens
     html = _MARKDOWN.renderer.render(rest, _MARKDOWN.options, {})
-    # GitHub makes the same anchors for headings, so links between sections work there and on the page
+    # the same anchor that GitHub gives to this heading: links to sections must work on GitHub and on the page
     address = re.sub(r"[^\w -]", "", title.content.lower()).replace(" ", "-")
     return Section(int(heading.tag[1:]), address, inline(title.content), Markup(html))  # noqa: S704

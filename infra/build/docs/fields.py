@@ -25,8 +25,8 @@ def target(words: Words) -> str:
 def kind(words: Words) -> tuple[str, str]:
     """Return the type of a field in words, and the name of the schema to which it refers.
 
-    If the field has no reference, the name is "". For an array of references to the schema `Ref`, the function returns
-    ("array of ", "Ref").
+    The name is "" if the field refers to no schema. For example, the result for an array of references to the schema
+    `Ref` is ("array of ", "Ref").
     """
     if "$ref" in words:
         return "", target(words)
@@ -65,7 +65,7 @@ def _bounds(words: Words) -> Iterator[str]:
     for word, sentence in _OTHERS.items():
         if word in words:
             value = words[word]
-            # `not` contains a schema with only one keyword, `pattern` or `type`: show the value of this keyword
+            # the schema in `not` has one keyword, `pattern` or `type`: show only its value
             yield sentence.format(next(iter(value.values())) if word == "not" else value)
     for part, of in _PARTS.items():
         if isinstance(words.get(part), dict) and (inner := bounds(words[part])):

@@ -116,7 +116,7 @@ def _operations(document: Words) -> Iterator[Words]:
 
 
 def _short_title(summary: str, group: str) -> str:
-    """Return the summary of an operation without its group: "Get usage" for "Get API key usage"."""
+    """Return the summary of an operation without the name of its group: "Get usage" for "Get API key usage"."""
     named = {_stem(word) for word in group.split()}
     first, *rest = summary.split()
     return " ".join([first, *(word for word in rest if _stem(word) not in named)])
@@ -132,7 +132,7 @@ def _stem(word: str) -> str:
 
 
 def _example(content: Words) -> str:
-    """Return the example of a body as JSON, "" without one."""
+    """Return the example of a body as JSON. Return "" if the body has no example."""
     return json.dumps(content["example"], indent=2, ensure_ascii=False) if "example" in content else ""
 
 

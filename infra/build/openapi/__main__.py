@@ -13,7 +13,7 @@ from infra.build.openapi.schemas import NoDescription
 try:
     budgets.check(enforced_modules.EVERY, modules.load_all(), (*resources.load_all(), *edges.load_all()))
     files.write_document()
-    openapi.FILE.touch()  # so that `make` does not build an unchanged document again
+    openapi.FILE.touch()  # even if the document is unchanged: `make` would otherwise build it again
 except (NoDescription, NoSample, OverBudget) as problem:
     sys.exit(str(problem))
 if "--list" in sys.argv:

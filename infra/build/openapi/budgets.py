@@ -23,10 +23,10 @@ RESPONSE = 6 << 20  # characters that Lambda accepts in a response
 ITEM = 400 << 10  # bytes that DynamoDB stores in a record
 EDGE = 60_000  # characters of the response for an HTTPS edge, without its routes
 ROUTE = (RESPONSE - EDGE) // MAX_ROUTES
-_GENERATED = 1_000  # characters or bytes of ids, times and addresses, which no request sets
-_REFERRER = 120  # bytes of a path: the record of a resource contains the paths of all resources that refer to it
+_GENERATED = 1_000  # maximum characters or bytes of fields that the API sets: ids, times and addresses
+_REFERRER = 120  # maximum bytes of a path in a record, which contains the paths of all resources that refer to it
 _EVENT = 3_000  # bytes of an audit event without its `details`
-_DEEPEST = 4  # at most so many characters of a response for each byte of the request that set them
+_DEEPEST = 4  # maximum ratio of characters in a response to bytes of the request that has set them
 
 Declared = Iterable[EdgeModule[Any, Any]]
 
@@ -39,7 +39,7 @@ class OverBudget(Exception):
 class Total:
     """The largest size of a response, record or audit event, for one kind of resource with its modules.
 
-    `base` is the size without modules, in `unit`. `limit` is the size that is permitted.
+    `base` is the size without modules, in `unit`. `limit` is the maximum that is permitted.
     """
 
     subject: str
@@ -119,9 +119,9 @@ def event_size(module: Module) -> int:
 
 
 def keep_compatible(sizes: Mapping[str, int], declared: Mapping[str, EdgeModule[Any, Any]]) -> Mapping[str, int]:
-    """Return the sizes of modules without those that a larger module excludes.
+    """Return the sizes of modules that a resource can have at the same time.
 
-    If two modules exclude each other, a resource can have only one of them.
+    If two modules exclude each other, only the larger one remains.
     """
     compatible_sizes = dict[str, int]()
     for name in sorted(sizes, key=lambda name: sizes[name], reverse=True):

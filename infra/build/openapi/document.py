@@ -108,10 +108,11 @@ def _schemas(all_operations: list[Operation]) -> dict[str, Words]:
 def _build_separate_schema(
     operation: Operation, uses: dict[Use, str], shared_schemas: dict[str, Words]
 ) -> dict[str, Words]:
-    """Return the separate schema of an operation on an existing resource, by its name.
+    """Return the separate schema of an operation on an existing resource, by the name of the schema.
 
-    Operations with the same shape usually share one schema. The separate schema of an update's request has no defaults,
-    because absent fields stay unchanged. The separate schema of a response has a pattern for the `id` of this kind.
+    Operations with bodies of the same class usually share one schema. The separate schema of an update's request has no
+    defaults, because absent fields stay unchanged. The separate schema of a response has a pattern for the `id` of this
+    kind of resource.
     """
     if operation.body:
         return {operation.request_schema: schemas.build_change(shared_schemas[uses[operation.body, "validation"]])}

@@ -20,7 +20,7 @@ def read() -> dict[str, dict[str, Body]]:
 
     For each noun, `create`, `update` and `replace` are bodies of requests, and `response` is the body of a response.
     `once` has the fields that only the response to a creation contains. `refused` has the causes of errors, by verb and
-    error code. It omits errors that every operation has.
+    error code. Errors that every operation has are omitted.
     """
     examples: dict[str, dict[str, Body]] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
     return examples

@@ -16,10 +16,10 @@ from infra.build.openapi import schemas
 from infra.build.openapi.schemas import REF, Words
 
 UNBOUNDED = 10**9
-_REFERENCE = 200  # size of an id: the object `Ref` of a response, or its entry in a record's references
+_REFERENCE = 200  # size of a reference to a resource: the object `Ref` in a response, or the entry in a record
 _SEALED = 256  # bytes that encryption adds to a secret
 _BEGINNINGS = ("", "/", "a")
-# maximum lengths of formats: a check of the API limits these texts, and the schema does not
+# maximum lengths of texts by the `format` of their schema: the API checks these limits, but the schema omits them
 _FORMATS = {
     "acl-rule": 300,
     "date-time": 40,
@@ -91,13 +91,14 @@ class Largest:
             case "object":
                 return self.unit.container + self.fields(words)
             case None:
-                return UNBOUNDED  # a schema without a type permits every value
+                return UNBOUNDED  # such a schema permits every value
         return self.unit.other
 
     def text(self, words: Words) -> int:
         """Return the size of the largest text that a schema permits.
 
-        All its characters are the one that takes most space, among the characters that the schema's pattern permits.
+        This text repeats one character: of all characters that the schema's pattern permits, the one with the largest
+        size.
         """
         pattern = words.get("pattern", "")
         if pattern.endswith("_[0-9A-Za-z]{27}$"):

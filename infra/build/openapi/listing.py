@@ -69,7 +69,7 @@ def _parameters(document: Words, operation: Words) -> Iterator[str]:
 
 
 def _bodies(words: Words) -> Iterator[str]:
-    """Yield a name for each variant of a body: its schema if it is JSON, or else its media type."""
+    """Yield the name of a body's schema for JSON, and the media type for each other format."""
     for media, content in words.get("content", {}).items():
         yield _type(content["schema"]) if media == "application/json" else media
 

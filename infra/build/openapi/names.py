@@ -25,7 +25,7 @@ _SPELT = {
 }
 _VERBS = {"POST": "create", "GET": "get", "PATCH": "update", "PUT": "replace", "DELETE": "delete"}
 _ACTIONS = ("offboard", "verify")  # actions on a resource, which are the last segments of their paths
-_SELF = "/self"  # paths such as /api_keys/self, for the caller of the request
+_SELF = "/self"  # the end of paths such as /api_keys/self, which concern the caller of the request
 _VARIABLE = re.compile(r"/\{(\w+)\}")
 
 
@@ -33,12 +33,12 @@ _VARIABLE = re.compile(r"/\{(\w+)\}")
 class Operation:
     """An endpoint with the names that follow from its method and path.
 
-    For example, PUT /edges/tls/{id}/backend has the noun `tls_edge_backend` and the verb `replace`. `part` is the end
-    of the path, here "backend", "" if the operation concerns the whole resource, or "self" for the caller. `ids` has
-    the kind of resource for each variable of the path, and `kind` is the kind of the last variable.
+    For example, PUT /edges/tls/{id}/backend has the noun `tls_edge_backend`, the verb `replace` and the part "backend".
+    `part` is "" if the operation concerns the whole resource, and "self" if it concerns the caller. `ids` has the kind
+    of resource for each variable of the path, and `kind` is the kind of the last variable.
 
-    The last variable of `path` is `{id}`. The API gateway allows only one name at each position of its paths, so this
-    variable can have another name there.
+    The last variable of `path` is always `{id}`. It can have another name in the endpoint's own path, because the API
+    gateway allows only one name for the variables at a position of its paths.
     """
 
     endpoint: Endpoint
@@ -74,7 +74,7 @@ class Operation:
 
     @property
     def id(self) -> dict[str, str]:
-        """Return the JSON Schema of the id at the end of the path. Return {} without one."""
+        """Return the JSON Schema of the id at the end of the path, or {} if the path does not end with an id."""
         return form([*self.ids.values()][-1].prefix) if self.endpoint.path.endswith("}") else {}
 
     @property
@@ -99,8 +99,8 @@ class Operation:
     def response_schema(self) -> str:
         """Return the name of the response's schema, for example ApiKey, ApiKeyList.
 
-        If the response has a field with the same name as the noun, the schema is named like the Python class, because
-        generated clients need different names for the schema and the field.
+        In generated clients, a schema and its field cannot have the same name. So if the response has a field that is
+        named like the noun, the schema has the name of the Python class.
         """
         if self.verb == "offboard":
             return "OffboardingReport"

@@ -13,7 +13,8 @@ Kind = type[ApiError]
 
 _HOLDER = "edgtls_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"
 _OPERATION_ID = "op_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"
-_SAMPLES: tuple[ApiError, ...] = (  # a sample of each error, in the order of the table of errors in docs/conventions.md
+# a sample of each error, in the order of the table of errors in docs/conventions.md
+_SAMPLES: tuple[ApiError, ...] = (
     errors.InvalidRequest.of({"description": "must be at most 255 bytes of UTF-8"}),
     oauth.InvalidGrant("The token, the federated credential or its owner is not accepted."),
     errors.MalformedJson("The text is not JSON: Expecting value at character 0."),
@@ -74,7 +75,7 @@ OAUTH_SCHEMA: Words = {
     "required": [*_OAUTH, *SCHEMA["required"]],
 }
 _ONLY_OAUTH = oauth.InvalidGrant.code
-_OF_EXCHANGES = (  # errors that POST /tokens answers with OAuth's fields
+_OF_EXCHANGES = (  # errors for which the response of POST /tokens has OAuth's fields (RFC 6749)
     *(errors.InvalidRequest, oauth.InvalidGrant, errors.MalformedJson, errors.UnknownReference),
     *(errors.UnsupportedVersion, errors.Forbidden, errors.Conflict, errors.PayloadTooLarge),
     *(errors.UnsupportedMediaType, errors.InternalError, errors.ServiceUnavailable),
@@ -147,7 +148,7 @@ def _collect(endpoint: Endpoint) -> set[Kind]:
     if "{" in endpoint.path:
         error_kinds.add(errors.NotFound)
     if endpoint.method == "POST":
-        error_kinds.add(errors.Conflict)  # a POST fails if its idempotency key was used for another request
+        error_kinds.add(errors.Conflict)  # for an idempotency key that another request has used
     if endpoint.method in ("PATCH", "PUT", "DELETE"):
         error_kinds.add(errors.PreconditionFailed)
     return error_kinds

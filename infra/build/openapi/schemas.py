@@ -84,20 +84,23 @@ def of(uses: Mapping[Use, str]) -> dict[str, Words]:
     for shape, words in definitions.items():
         for name, field in words.get("properties", {}).items():
             field["description"] = field.get("description") or _find_description(f"{shape}.{name}", field, definitions)
-            if "$ref" in field:  # some generators ignore keywords beside $ref
+            if "$ref" in field:  # some generators would ignore the description beside $ref
                 field["allOf"] = [{"$ref": field.pop("$ref")}]
     return definitions
 
 
 def build_change(words: Words) -> Words:
     """Return the schema of an update's request: without defaults, since absent fields stay unchanged."""
-    # leave out the description of the request class, because the operation has a description
+    # the operation has a description, so the schema needs none
     keywords = {word: value for word, value in words.items() if word != "description"}
     return {**keywords, "properties": {name: _remove_default(field) for name, field in words["properties"].items()}}
 
 
 def describe_defaults(words: Words) -> Words:
-    """Move defaults into the descriptions of fields: generated clients would require or send `default` values."""
+    """Move defaults into the descriptions of fields.
+
+    Some generated clients would send the value of `default`, and others would require the field.
+    """
     properties = {name: _describe_default(field) for name, field in words.get("properties", {}).items()}
     return {**words, **({"properties": properties} if properties else {})}
 

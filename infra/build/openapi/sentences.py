@@ -8,7 +8,7 @@ from chalicelib.http.errors import ApiError
 from infra.build.openapi import examples, refusals
 from infra.build.openapi.names import Operation, plural, spell
 
-_CAUSES = {  # the causes of errors for which examples.json has no sentence
+_CAUSES = {  # causes of errors for operations without a specific cause in examples.json
     errors.InvalidRequest: "a parameter that is unknown, repeated or out of its bounds",
     errors.UnknownReference: "an id in the body that does not exist in this account",
     errors.NotFound: "an id that does not exist in this account",

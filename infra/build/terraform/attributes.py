@@ -10,7 +10,8 @@ _SCALARS = {"string": "string", "integer": "number", "number": "number", "boolea
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _REFERENCE = {"id", "uri"}  # the fields of a reference to another resource
 _SECRETS = {"password", "private-key"}  # values of `format` in the schemas of secret texts
-_FORMATS = {  # how to compare texts that a response can spell differently, by `format` of the schema
+# For texts that a response can spell differently than the request: the way to compare them, by `format` of the schema.
+_FORMATS = {
     "authorized-key": "key",
     "ca-certificate": "pem",
     "certificate-chain": "pem",

@@ -64,7 +64,7 @@ class _Kind:
         return kind
 
     def _names_of_parameters(self) -> dict[str, str]:
-        """Return the name of the attribute for each parameter of a resource's path. The last parameter becomes `id`."""
+        """Return the attribute for each parameter of a resource's path. The last parameter is the attribute `id`."""
         *above, last = _PARAMETER.findall(self.item)
         return {name: self._name_of_parent() if name == "id" else name for name in above} | {last: "id"}
 

@@ -20,7 +20,7 @@ Item = dict[str, dict[str, object]]
 
 
 class Line(NamedTuple):
-    """The state of an item after a change, in DynamoDB's form, or None if it was removed."""
+    """An item of a table after a change. `item` is in DynamoDB's JSON, or None if the change removed the item."""
 
     table: str  # the ARN of the table
     hash_key: str
@@ -57,7 +57,7 @@ class Journal:
         os.ftruncate(self._descriptor, self.end)
 
     def prepare_sync(self) -> Callable[[], None]:
-        """Return a function that syncs the file to disk. It works in any thread, even after `close`."""
+        """Return a function that syncs the file to disk. Any thread can call the function, even after `close`."""
         descriptor = os.dup(self._descriptor)
 
         def sync() -> None:

@@ -20,8 +20,8 @@ class Recorder:
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
-        self._lock = threading.RLock()  # a thread of the emulator changes items too: it removes expired ones
-        self._undo: list[Callable[[], object]] | None = None  # functions that undo the present change
+        self._lock = threading.RLock()  # a thread of the emulator also changes items: it removes expired items
+        self._undo: list[Callable[[], object]] | None = None  # functions that undo the writes of the present change
         self._set, self._remove, self._replaced = (
             dynamodb._set_item,
             dynamodb._remove_item,
@@ -75,8 +75,8 @@ class Recorder:
     def _replace(self, table: Table) -> None:
         """Drop the recorded writes when the emulator replaces all items of a table.
 
-        The emulator does this after a failed PartiQL transaction, which changes nothing, and when it restores a backup.
-        After a restored backup, a snapshot is written.
+        The emulator replaces them after a failed PartiQL transaction, to undo it, and when it restores a backup. After
+        a restored backup, the store writes a snapshot.
         """
         self._replaced(table)
         if self._undo:

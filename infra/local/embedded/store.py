@@ -26,10 +26,10 @@ from infra.local.embedded.recorder import Recorder
 Answer = tuple[int, dict[str, str], bytes]
 Handler = Callable[[str, str, dict[str, str], bytes, dict[str, list[str]]], Awaitable[Answer]]
 
-_LONG = 8 * 1024 * 1024  # bytes: if the journal is longer at the start, a snapshot is written
-_LARGE = 64 * 1024 * 1024  # bytes: if the journal is longer, the next change writes a snapshot
+_LONG = 8 * 1024 * 1024  # maximum bytes of the journal at the start: above it, a snapshot is written
+_LARGE = 64 * 1024 * 1024  # minimum bytes of the journal before a change writes a new snapshot
 _READS = ("BatchGet", "Describe", "Estimate", "Get", "List", "Query", "Scan", "Search", "TransactGet", "Validate")
-# first words of KMS actions that use a key without changing it
+# first words of the KMS actions that use a key but do not change any state
 _USES = ("Decrypt", "Encrypt", "Generate", "ReEncrypt", "Sign", "Verify")
 _ITEMS = ("BatchExecute", "BatchWrite", "DeleteItem", "Execute", "PutItem", "TransactWrite", "UpdateItem")
 
@@ -49,7 +49,7 @@ class Store:
         end = self._replay()
         self._recorder = Recorder(Journal(self._journal(), end))
         self._synced = end
-        emulator.PERSIST_STATE = False  # MiniStack's own saving would overwrite the files and ignore a full disk
+        emulator.PERSIST_STATE = False  # otherwise, MiniStack would overwrite the files, and ignore a full disk
         for service in ("cloudformation", "dynamodb", "kms"):
             emulator.SERVICE_HANDLERS[service] = self._persist(emulator.SERVICE_HANDLERS[service])
         if end > _LONG:
@@ -57,7 +57,7 @@ class Store:
         self._tidy()
 
     def save(self) -> None:
-        """Write a new snapshot, unless a stack is being changed. Raises OSError: then the old one stays valid."""
+        """Write a new snapshot, unless a stack is being changed. Raises OSError: the old snapshot then stays valid."""
         if _is_stack_changing():
             return
         with self._recorder.pause() as old:

@@ -15,7 +15,7 @@ from tunneledge_provider import __version__
 VERSION = "2"
 MAX_RETRIES = 5
 _CONNECTIONS = 10  # size of the connection pool: Terraform changes at most ten resources at once by default
-_LONGEST_WAIT = 60  # seconds: longer values of `Retry-After` are shortened to this wait
+_LONGEST_WAIT = 60  # seconds: larger values of `Retry-After` count as 60
 _TIMEOUT = urllib3.Timeout(connect=10, read=60)
 
 

@@ -79,7 +79,7 @@ class Kind:
     created: frozenset[str] = frozenset()  # attributes that the body of a POST accepts
     updated: frozenset[str] = frozenset()  # attributes that the body of a PATCH accepts
     modules: tuple[str, ...] = ()  # attributes with separate paths: responses about the resource omit them.
-    # For each attribute that a DELETE request can remove, the last segment of the path of this request
+    # by attribute that a DELETE request can remove: the last segment of this request's path
     removals: Mapping[str, str] = field(default_factory=dict)
     # attributes in `removals` that exclude each other: a resource can have only one of them
     parts: tuple[str, ...] = ()

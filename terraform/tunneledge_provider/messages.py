@@ -90,9 +90,9 @@ def path(*steps: str | int) -> pb.AttributePath:
 
 
 def errors(attributes: Iterable[Attribute], error: Exception) -> list[pb.Diagnostic]:
-    """Return the diagnostics for an error: one for each invalid field that the API names, or else one for all.
+    """Return the diagnostics for an error: one for each invalid field that the API names.
 
-    A diagnostic for a field has the path of its attribute.
+    A diagnostic for a field has the path of its attribute. If the API names no field, there is one diagnostic.
     """
     if not isinstance(error, ApiError):
         return [_error(str(error))]

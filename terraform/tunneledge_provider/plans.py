@@ -7,7 +7,8 @@ from typing import Any
 from tunneledge_provider.kinds import Attribute, Kind
 from tunneledge_provider.values import UNKNOWN, State, means_the_same
 
-_NOTES = {"description", "metadata"}  # if only these attributes change, the API changes no other attribute
+# If only these attributes change, the API changes no other attribute.
+_NOTES = {"description", "metadata"}
 
 
 @dataclass(frozen=True)

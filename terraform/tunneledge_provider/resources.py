@@ -17,7 +17,7 @@ from tunneledge_provider.values import (
 )
 
 _POLL = 1.0  # seconds between two reads of a status
-_LONGEST_WAIT = 600  # seconds to wait for a status at most
+_LONGEST_WAIT = 600  # maximum seconds to wait for a status
 
 
 class UnfinishedError(Exception):
@@ -129,7 +129,7 @@ def _select(kind: Kind, names: frozenset[str]) -> list[Attribute]:
 
 
 def _read_state(kind: Kind, state: Mapping[str, Any], answer: Mapping[str, Any]) -> State:
-    """Return the state in a response. Some responses lack the ids of parent resources: take them from `state`."""
+    """Return the state in a response. Take the ids of parent resources from `state`, since some responses lack them."""
     return {**object_from_answer(kind.attributes, answer), **{parent: state[parent] for parent in kind.parents}}
 
 

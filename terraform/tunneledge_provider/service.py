@@ -126,7 +126,7 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
         return pb.ApplyResourceChange.Response(new_state=messages.write(state), private=request.planned_private)
 
     def ImportResourceState(self, request: pb.ImportResourceState.Request, context: grpc.ServicerContext) -> Any:
-        """Return a state with the ids of a resource, which Terraform then reads."""
+        """Return a state with only the ids of a resource. Terraform then reads the resource."""
         try:
             state = messages.write(resources.parse_import_id(self._kinds[request.type_name], request.id))
         except ValueError as error:

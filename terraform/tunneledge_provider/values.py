@@ -1,6 +1,6 @@
 """Converts values of attributes from responses and for requests, and compares their meaning.
 
-A number with a fraction is stored as the text that Terraform sends, because a binary fraction would change it.
+A number with a fraction is stored as the decimal text from Terraform, because a binary float would change the number.
 """
 
 import base64

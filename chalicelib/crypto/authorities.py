@@ -1,4 +1,4 @@
-"""Certificate authorities in PEM. Each is exactly one certificate that may sign others. It may have expired."""
+"""The certificates of certificate authorities, in PEM. Expired certificates are accepted."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from chalicelib.crypto import pem, x509
 from chalicelib.crypto.pem import Block
 from chalicelib.crypto.x509 import Facts
 
-# `x509` names the certificate with these words in error messages, because the text contains only one certificate
+# the name of the certificate in the error messages of `x509`: a text has only one certificate, so it needs no number
 _WHICH = "this one"
 
 

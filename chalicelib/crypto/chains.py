@@ -18,7 +18,10 @@ _MUST_STAPLE = (
 
 @dataclass(frozen=True)
 class Chain:
-    """Certificates, leaf first, each signed by the next. `pem` contains all of them, `leaf` the fields of the first."""
+    """A chain of certificates, leaf first. Each certificate is signed by the next one.
+
+    `pem` contains all certificates, `leaf` the fields of the first certificate.
+    """
 
     pem: str
     leaf: Facts

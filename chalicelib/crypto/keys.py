@@ -42,9 +42,8 @@ _MIN_RSA_BITS, _MAX_RSA_BITS = 2048, 16384  # OpenSSH refuses moduli above 16,38
 _MAX_CERTIFIED_RSA_BITS = 8192
 _FIELD = 2**255 - 19  # the prime of Curve25519's field (RFC 8032, 5.1)
 _D = -121665 * pow(121666, -1, _FIELD)
-_PRIVATE_KEY = re.compile(
-    r"^[ \t]*-.*PRIVATE KEY|^PuTTY-User-Key-File-", flags=re.MULTILINE
-)  # matches only at the start of a line, because the comment of a public key may contain "PRIVATE KEY"
+# A match begins at the start of a line, because the comment of a public key may contain "PRIVATE KEY".
+_PRIVATE_KEY = re.compile(r"^[ \t]*-.*PRIVATE KEY|^PuTTY-User-Key-File-", flags=re.MULTILINE)
 
 # all control characters except tab, CR and LF
 _CONTROL_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
@@ -135,14 +134,14 @@ def split(line: str) -> list[str]:
 def decode(encoded: str) -> bytes:
     """Return the bytes of a key's base64. Raises ValueError unless it is strict base64."""
     content = base64.b64decode(encoded, validate=True)
-    if base64.b64encode(content).decode() != encoded:  # Python accepts superfluous padding
+    if base64.b64encode(content).decode() != encoded:  # `b64decode` accepts superfluous padding
         raise ValueError("not base64")
     return content
 
 
 def load_openssh(name: str, encoded: str, *, max_rsa_bits: int = _MAX_RSA_BITS) -> PublicKey:
     """Parse a public key: `name` is OpenSSH's name for its type, `encoded` its base64. Raises ValueError."""
-    if name == "ssh-dss":  # cryptography would print a warning about DSA keys
+    if name == "ssh-dss":  # rejected before cryptography reads the DSA key and prints a warning
         raise ValueError("must be an rsa, ecdsa or ed25519 key")
     try:
         decode(encoded)

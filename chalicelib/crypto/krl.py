@@ -21,10 +21,10 @@ _RANGE_BYTES = 5 + 2 * 8  # the size of a range: the header of a subsection, and
 
 # the size of a bitmap for 8 serials: header, lowest serial, length, and one byte of bits
 _BITMAP_BYTES = 5 + 8 + 4 + 1
-_MAX_BITMAP_BITS = 16_384  # OpenSSH reads no larger integer in this format
+_MAX_BITMAP_BITS = 16_384  # OpenSSH rejects a list with a larger bitmap
 _MAX_SERIAL = 2**64 - 1
 
-_Run = tuple[int, int]  # the first and the last of consecutive serials
+_Run = tuple[int, int]  # a run of consecutive serials: the first and the last serial
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def _fits(together: list[_Run], run: _Run) -> bool:
 
 
 def _bytes(run: _Run) -> int:
-    """Return the bytes that a run of consecutive serials takes. It is written as a list or a range: the smaller one."""
+    """Return the size of a run of consecutive serials, in bytes: as a list or as a range, whichever is smaller."""
     return min(_SERIAL_BYTES * (run[1] - run[0] + 1), _RANGE_BYTES)
 
 

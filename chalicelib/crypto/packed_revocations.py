@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 _COUNT = struct.Struct(">I")  # a packed list starts with its number of serials; then serials and fingerprints follow
 _SERIAL = struct.Struct(">QQ")
-_NUMBER_BYTES = 8  # bytes of a serial, with which the record of a certificate starts
+_NUMBER_BYTES = 8  # the size of a serial, and of an expiry
 _NO_END = 0
 _FINGERPRINT_BYTES = 32
 
@@ -97,7 +97,7 @@ def remove(packed: bytes, *entries: Entry) -> bytes:
 
 
 def expire(packed: bytes, now: int) -> bytes:
-    """Remove the serials of certificates that have expired at the Unix second `now` from a packed list."""
+    """Remove expired certificates from a packed list. `now` is the current Unix second."""
     records, keys = _split(packed)
     if packed and min(filter(None, _numbers(records)[1::2]), default=now + 1) > now:
         return packed
@@ -106,7 +106,7 @@ def expire(packed: bytes, now: int) -> bytes:
 
 
 def _change(packed: bytes, changes: Iterable[tuple[Entry, bytes]]) -> bytes:
-    """Store the record of each entry in a packed list. A record of b"" removes the entry."""
+    """Change a packed list. Each change is an entry with its new record, or with b"" to remove the entry."""
     records, keys = _split(packed)
     for entry, record in changes:
         if isinstance(entry, RevokedSerial):
@@ -117,9 +117,9 @@ def _change(packed: bytes, changes: Iterable[tuple[Entry, bytes]]) -> bytes:
 
 
 def _replace(records: bytes, key: bytes, record: bytes, size: int) -> bytes:
-    """Replace or add the record that starts with `key` in sorted records of `size` bytes each.
+    """Replace or add the record that starts with `key`, in sorted records of `size` bytes each.
 
-    A new `record` without bytes removes the old one.
+    If `record` is empty, the old record is removed.
     """
     start, is_there = _find(records, key, size)
     return records[:start] + record + records[start + size if is_there else start :]
@@ -136,7 +136,7 @@ def _find(records: bytes, key: bytes, size: int) -> tuple[int, bool]:
 
 
 def _numbers(records: bytes) -> tuple[int, ...]:
-    """Return the serials and expiry times in some records: serial, expiry, serial, expiry and so on."""
+    """Return the integers in the records of certificates: serial, expiry, serial, expiry and so on."""
     return struct.unpack(f">{len(records) // _NUMBER_BYTES}Q", records)
 
 

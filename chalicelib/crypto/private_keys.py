@@ -50,7 +50,7 @@ def read(text: str) -> PrivateKey:
 def require_usable(key: object) -> PublicKey:
     """Return a public key if its type and size are accepted in TLS certificates. Raises ValueError."""
     if isinstance(key, rsa.RSAPublicKey):
-        # OpenSSL refuses shorter keys, both as a server and as a client
+        # OpenSSL refuses RSA keys of less than 2,048 bits, both as a server and as a client
         if not _MIN_RSA_BITS <= key.key_size <= _MAX_RSA_BITS:
             raise ValueError(f"must use an RSA key of {_MIN_RSA_BITS} to {_MAX_RSA_BITS} bits, not {key.key_size}")
         return key
@@ -62,9 +62,8 @@ def require_usable(key: object) -> PublicKey:
 
 
 def _require_one_key(blocks: list[Block]) -> Block:
-    key_blocks = [
-        block for block in blocks if block.label != "EC PARAMETERS"
-    ]  # openssl ecparam writes a block of parameters before the key
+    # `openssl ecparam -genkey` writes a block EC PARAMETERS before the block of the key
+    key_blocks = [block for block in blocks if block.label != "EC PARAMETERS"]
     for block in key_blocks:
         if block.is_encrypted:
             raise ValueError(_INSTEAD["ENCRYPTED PRIVATE KEY"])

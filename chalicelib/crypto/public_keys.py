@@ -25,7 +25,7 @@ _PEM = re.compile(
     r"-----BEGIN (RSA )?PUBLIC KEY-----\s[0-9A-Za-z+/=\s]+-----END (RSA )?PUBLIC KEY-----", flags=re.ASCII
 )
 _RFC4716 = re.compile(r"---- BEGIN SSH2 PUBLIC KEY ----\r?\n(.+)---- END SSH2 PUBLIC KEY ----", flags=re.DOTALL)
-# a backslash at the end of a line continues the header
+# a header of RFC 4716, which continues on the next line after a backslash
 _RFC4716_HEADER = re.compile(r"^[^\s:]+:(?:.*\\\r?\n)*.*$", flags=re.MULTILINE)
 _DAMAGED = "must contain one undamaged public key"
 
@@ -85,13 +85,13 @@ def _parse_pem(text: str) -> bytes:
 
 
 def _canonicalize(name: str, blob: bytes) -> bytes:
-    """Return the wire form as OpenSSH writes it: numbers have no leading zeros."""
+    """Return a key's wire form as OpenSSH writes it: without superfluous zeros before numbers. Raises ValueError."""
     if name.endswith("-cert-v01@openssh.com"):
         raise ValueError("must be a plain public key, not a certificate")
     if name not in _TYPES:
         raise ValueError(f"must be PEM or start with the type of the key: {', '.join(_TYPES)}")
     key = keys.load_openssh(name, base64.b64encode(blob).decode())
-    # the wire form of a FIDO security key also has its application string, which `keys.wire` would lose
+    # the wire form of a FIDO security key stays unchanged, because `keys.wire` would drop its application string
     return blob if name in _SECURITY_KEYS else keys.wire(key)
 
 

@@ -22,7 +22,7 @@ def is_easily_factored(modulus: int) -> bool:
 def is_prime(modulus: int) -> bool:
     """Return whether an RSA modulus is a prime. If so, the public key reveals the private key.
 
-    One Fermat test to base 2: 2.3 ms of CPU at 2,048 bits, 15 ms at 4,096, 0.5 s at 16,384.
+    The check is one Fermat test to base 2. It takes 2.3 ms of CPU at 2,048 bits, 15 ms at 4,096, and 0.5 s at 16,384.
     """
     import gmpy2
 

@@ -1,7 +1,7 @@
 """The fields of an X.509 certificate (RFC 5280).
 
-A subject or issuer can have several values for one part, for example for its organization. Then the first one is
-returned.
+A subject or issuer can have several values for one part, for example several organizations. Only the first value is
+read.
 """
 
 import warnings
@@ -22,7 +22,8 @@ from chalicelib.crypto.keys import PublicKey
 E = TypeVar("E", bound=x509.ExtensionType)
 LABELS = {"CERTIFICATE", "X509 CERTIFICATE"}  # labels of PEM blocks that contain a certificate
 
-_KEY_USAGES = {  # in the order of the bits of the keyUsage extension
+# for each key usage: its name in RFC 5280, and the attribute of cryptography; in the order of the extension's bits
+_KEY_USAGES = {
     "digitalSignature": "digital_signature",
     "contentCommitment": "content_commitment",
     "keyEncipherment": "key_encipherment",
@@ -73,8 +74,8 @@ class Name:
 class Facts:
     """The fields of a certificate.
 
-    Times are in UTC. Usages have their names in RFC 5280; other extended usages are dotted OIDs. Internationalized
-    domain names are as the certificate spells them.
+    Times are in UTC. Usages have the names of RFC 5280. Extended usages without such a name are dotted OIDs.
+    Internationalized domain names are not decoded.
     """
 
     public_key: PublicKey
@@ -106,7 +107,7 @@ def read(certificate: Certificate, which: str) -> Facts:
 
 
 def requires_ocsp(certificate: Certificate) -> bool:
-    """Return whether clients expect a stapled OCSP response (RFC 7633). Raises ValueError if it is malformed."""
+    """Return whether a certificate requires a stapled OCSP response (RFC 7633). Raises ValueError."""
     with _translate_errors("certificate 1"):
         features = _extension(certificate, x509.TLSFeature)
     return features is not None and x509.TLSFeatureType.status_request in features
@@ -147,7 +148,7 @@ def _translate_errors(which: str) -> Iterator[None]:
 def _public_key(certificate: Certificate) -> object:
     """Return the certificate's public key. Return None if it is damaged or its type is not accepted."""
     if certificate.public_key_algorithm_oid == PublicKeyAlgorithmOID.RSASSA_PSS:
-        return None  # few TLS servers can read private keys of this type
+        return None  # few TLS servers can read the private key of an RSASSA-PSS certificate
     try:
         return certificate.public_key()
     except (ValueError, TypeError, UnsupportedAlgorithm, InternalError):

@@ -1,6 +1,6 @@
-"""GET /docs: the reference for people, a page that the build makes. GET / redirects to it.
+"""GET /docs, the API reference as an HTML page, and GET /, which redirects browsers to this page.
 
-Both need no authentication. The page is read from disk at its first request.
+Neither requires authentication. The build makes the page. The first request reads the page from disk.
 """
 
 import base64
@@ -25,7 +25,7 @@ _HEADERS = {
     "Content-Type": "text/html; charset=utf-8",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-cache",  # clients ask each time whether the page has changed
+    "Cache-Control": "no-cache",  # browsers must ask before each use whether their copy is current
 }
 _LINKS = {"docs": "/docs", "openapi": "/openapi.json"}
 

@@ -17,7 +17,7 @@ FILE = Path(__file__).with_name("openapi.json")
 
 
 def operations() -> Iterator[dict[str, Any]]:
-    """Yield method, path, required scope, and error codes by status of each operation. Raises NotFound."""
+    """Yield each operation with its method, path, required scope, and error codes by status. Raises NotFound."""
     document = _read_document()
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
@@ -34,7 +34,7 @@ def operations() -> Iterator[dict[str, Any]]:
 
 
 def _list_codes(operation: dict[str, Any], status: str) -> Iterator[str]:
-    """Yield the error codes of a status, from the examples of its response."""
+    """Yield the error codes in the examples of an operation's response with this status."""
     components, name = _read_document()["components"], operation["responses"][status]["$ref"].rpartition("/")[2]
     examples = components["responses"][name]["content"]["application/json"]["examples"].values()
     samples = [components["examples"][example["$ref"].rpartition("/")[2]] for example in examples]
@@ -52,8 +52,8 @@ class OpenAPI(Shape):
 
 _HEADERS = {
     "Content-Type": "application/json",
-    "Cache-Control": "no-cache",
-}  # no-cache: clients ask each time whether the document has changed
+    "Cache-Control": "no-cache",  # clients must ask before each use whether their copy is current
+}
 
 
 @cache

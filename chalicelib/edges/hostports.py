@@ -15,7 +15,7 @@ from chalicelib.schema.rules import After, entries, form, if_null
 from chalicelib.storage.records.items import Item
 
 _HOST = rf"(?:\*\.)?{DOMAIN}"
-_PORT = "[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"  # a port: 1 to 65535
+_PORT = "[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"  # matches 1 to 65535
 
 
 def _normalize(hostport: str) -> str:
@@ -53,8 +53,8 @@ HostportsOn443 = Annotated[list[_On443], *_Bounded]
 class Listeners(EditableResource):
     """The API endpoints of one kind of edge: HTTPS, TLS or TCP edges.
 
-    If an edge gets a new hostport, the account's tunnel at that hostport is closed. If the hostport's host is below
-    TUNNEL_DOMAIN, the host name then belongs to the account of the edge.
+    If an edge gets a new hostport, the account's tunnel at that hostport is closed. A host below TUNNEL_DOMAIN then
+    belongs to the account of the edge: no other account can use it.
     """
 
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -75,10 +75,11 @@ class Listeners(EditableResource):
         return edge
 
     def _check_hostports(self, hostports: list[str], call: Call | None = None) -> list[str]:
-        """Return the hostports if an edge may listen at them.
+        """Return the hostports, or raise an error if an edge must not listen at one of them.
 
-        `call` is the PATCH of an existing edge, or None. The edge may keep hostports that TCP_PORTS now forbids. Raises
-        InvalidRequest, NotFound, OtherSettingsError; Conflict for a name that the operator reserves or bans.
+        `call` is the PATCH of an existing edge, or None for a new edge. An existing edge may keep hostports that
+        TCP_PORTS now forbids. Raises InvalidRequest, NotFound and OtherSettingsError, and Conflict for a name that the
+        operator reserves or bans.
         """
         if hostports:
             base_names.check_settings_for(hostport.rpartition(":")[0] for hostport in hostports)

@@ -72,5 +72,5 @@ RESOURCE = Listeners(
     errors={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference, Conflict)},
     modules=_MODULES,
     remove=edges.delete_https_edge,
-    headers=NO_STORE,  # the response contains the OAuth client secrets of the routes
+    headers=NO_STORE,  # no cache may store the response, because it contains the OAuth client secrets of the routes
 )

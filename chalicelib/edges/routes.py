@@ -1,6 +1,7 @@
-"""Routes of HTTPS edges. A route selects requests by their path. Its modules apply to these requests.
+"""Routes of HTTPS edges. A route selects requests by path. The modules of the route apply to these requests.
 
-An edge cannot be deleted before its routes: a route refers to its edge even without STRICT_REFERENCES.
+A route always stores a reference to its edge, even without STRICT_REFERENCES. So the record of an edge cannot be
+deleted before the records of its routes.
 """
 
 from dataclasses import replace
@@ -54,7 +55,7 @@ class RouteChange(RouteCreate):
 
 
 class HTTPSEdgeRoute(RouteCreate, Shown):
-    """Requests to an HTTPS edge that a path selects, and the modules for them."""
+    """A route of an HTTPS edge. It selects requests by path. Its modules apply to these requests."""
 
     edge_id: str
     """The HTTPS edge of the route."""

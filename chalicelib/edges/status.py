@@ -113,7 +113,7 @@ SHAPES: Mapping[Kind, type[Shape]] = {
 
 def show(edge: Item, _call: Call) -> dict[str, Any]:
     """Return the status of an edge. Raises aws.Unavailable."""
-    from chalicelib.model.serving import status_reads  # imported here, so that a cold start does not wait for it
+    from chalicelib.model.serving import status_reads  # an import at the top of the file would slow down cold starts
 
     report = status_reads.read(edge)
     status = report.status

@@ -1,7 +1,8 @@
 """The exchange of an issuer's token for a short-lived API key or SSH user certificate.
 
 A federated credential declares which tokens an account trusts. Problems with the token, the federated credential or its
-owner all get the same response. Only the log and the usage of the federated credential contain the reason.
+owner all get the same response. Only the log, and the usage that the API shows for the federated credential, contain
+the reason.
 
 Until the signature of the token is verified, a request can cause only one kind of write: to the cached keys of the
 token's issuer.
@@ -54,14 +55,14 @@ def exchange(call: Call) -> dict[str, Any]:
     if not item_keys.is_latest_format():
         raise ServiceUnavailable("This service cannot exchange tokens until its operator sets RECORD_FORMAT to 4.")
     credential = call.body.audience
-    if kinds.FEDERATED_CREDENTIALS.has(credential):  # any other text may be a secret, so it is not logged
+    if kinds.FEDERATED_CREDENTIALS.has(credential):  # a text that is not an id may be a secret, so it is not logged
         call.log["federated_credential"] = credential
     try:
         return _issue(call, exchanges.verify(credential, call.body.subject_token))
     except Refused as refused:
         call.log["refused"] = refused.reason
         if refused.is_signed:
-            with suppress(AwsError):  # the response must not depend on whether the refusal is recorded
+            with suppress(AwsError):  # the client gets the same response if the refusal cannot be recorded
                 credential_usage.record_refusal(credential, refused.reason)
         raise InvalidGrant(_REFUSED) from None
     except IssuerUnreachable as unreachable:
@@ -88,7 +89,7 @@ def _issue(call: Call, token: VerifiedToken) -> dict[str, Any]:
         owner = identities.resolve(token, bot_users.check_new_name)
         try:
             return make(call, token, owner, lifetime)
-        except Taken as taken:  # a concurrent exchange has created the user, or bound the user to a subject
+        except Taken as taken:  # a concurrent exchange has created the user, or bound the token's subject to a user
             if owner.user and taken.key.kind == "name":
                 raise Refused("owner") from None
         except TooManyItems:  # the account has the maximum number of users
@@ -134,7 +135,7 @@ def _create_key(call: Call, token: VerifiedToken, owner: Resolved, lifetime: int
 
 
 def _choose_scopes(call: Call, token: VerifiedToken) -> tuple[str, ...]:
-    """Return the scopes of the new key. These are the requested ones, or by default all of the federated credential.
+    """Return the scopes of the new key: the requested scopes, or by default all scopes of the federated credential.
 
     Raises Refused, and InvalidScope for a scope that the credential lacks or the account does not permit.
     """
@@ -177,7 +178,7 @@ def _sign_certificate(call: Call, token: VerifiedToken, owner: Resolved, lifetim
 def _build_caller(token: VerifiedToken, owner: Resolved, limits: KeyLimits) -> Caller:
     """Return the user or bot for which the token acts, as the caller of a request.
 
-    The federated credential takes the place of the caller's API key. Audit events name it.
+    The caller has no API key. So `Caller.key` is the id of the federated credential, and audit events show this id.
     """
     id, user, chain = token.credential_id, owner.owner, token.chain
     return Caller(token.credential.account, user.id, user.admin, key=id, limits=limits, name=user.name, federated=chain)

@@ -19,7 +19,7 @@ CERTIFICATE = "urn:tunnel-edge:token-type:ssh_user_certificate"
 
 
 def _check_scope(text: str) -> str:
-    """Return the text if it is scopes, separated by single spaces. Raises ValueError if a scope is malformed."""
+    """Return the text if it consists of valid scopes, separated by single spaces. Raises ValueError."""
     scope_names = text.split(" ")
     if len(scope_names) > scopes.MAX_COUNT:
         raise ValueError(f"must have at most {scopes.MAX_COUNT} scopes")

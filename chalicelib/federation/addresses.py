@@ -9,12 +9,12 @@ import socket
 import threading
 from collections.abc import Callable
 
-Resolve = Callable[[str, int], list[str]]  # returns the addresses of a host and port; raises OSError
+Resolve = Callable[[str, int], list[str]]  # a function that returns the addresses of a host and port; raises OSError
 
 _PUBLIC_V6 = ipaddress.IPv6Network("2000::/3")
 _SPECIAL_V6 = [
     ipaddress.IPv6Network(text)
-    for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")  # 2001::/23 includes Teredo addresses
+    for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")  # Teredo addresses are in 2001::/23
 ]
 _SPECIAL_V4 = [
     ipaddress.IPv4Network(text)
@@ -27,7 +27,7 @@ _SPECIAL_V4 = [
 
 
 def is_public(text: str) -> bool:
-    """Return whether an address is public. Any other text is not."""
+    """Return whether a text is a public IP address."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

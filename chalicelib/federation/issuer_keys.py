@@ -19,8 +19,8 @@ from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 
 # Cached keys are fetched again FRESH seconds after their last fetch. They cannot be used after USABLE seconds.
 FRESH, USABLE = 3600, 25 * 3600
-# The least number of seconds between the starts of two fetches by different processes: PAUSE while the cached keys can
-# be used, otherwise TURN.
+# After one process began to fetch the keys of an issuer, no process may begin another fetch for this many seconds:
+# PAUSE while the cached keys can be used, otherwise TURN.
 TURN, PAUSE = 5, 60
 ID = "keys"
 
@@ -140,7 +140,7 @@ def _await_other(issuer: str, kid: str | None, now: int, cached: CachedKeys) -> 
     end = time.monotonic() + TURN
     while not cached.fits(kid, now):
         if cached.turn <= cached.fetched and now < cached.fetched + USABLE:
-            return cached.keys  # the last fetch succeeded, but none of its keys has this `kid`
+            return cached.keys  # no process is fetching keys: the last fetch succeeded, but returned no key with `kid`
         if time.monotonic() > end or clock.seconds() >= cached.turn + TURN:
             raise IssuerUnreachable("another process did not fetch the issuer's keys in time")
         time.sleep(_POLL)

@@ -59,11 +59,11 @@ def find_problem(issuer: str) -> str | None:
 
 
 def find_missing_tenant(issuer: str, required: Patterns) -> list[tuple[str, ...]]:
-    """Return the groups of tenant claims for which a federated credential has no exact value.
+    """Return the groups of tenant claims for which a federated credential requires no exact value.
 
-    Each OIDC_ISSUERS entry that matches the issuer can have a group of tenant claims. The credential must require exact
-    values of at least one claim of each group. Otherwise it would also accept tokens of other tenants. `required` are
-    the claim patterns of the credential. A pattern with `*` is not an exact value.
+    The tenant claims of an entry of OIDC_ISSUERS are a group. For each entry that matches the issuer, the credential
+    must require an exact value of at least one claim of the group. Otherwise the credential would also accept tokens of
+    other tenants. `required` are the claim patterns of the credential. A pattern with `*` is not an exact value.
     """
     groups = [entry.tenant_claims for entry in _list_matches(issuer) if entry.tenant_claims]
     return [group for group in groups if not any(_is_literal(claims.list_patterns(required, name)) for name in group)]
@@ -76,7 +76,7 @@ def allows_loopback(port: int) -> bool:
 
 @lru_cache(maxsize=8)
 def _parse(setting: str) -> tuple[AllowedIssuer, ...]:
-    """Return the entries of a setting. The tenant claim of an entry without `=` is `sub`."""
+    """Return the entries in a value of OIDC_ISSUERS. An entry without `=` has the tenant claim `sub`."""
     return tuple(_parse_entries(setting))
 
 

@@ -20,8 +20,8 @@ Jwk = Mapping[str, str]
 # for each key type `kty` of a JSON Web Key: the members of a public key
 _MEMBERS = {"RSA": ("n", "e"), "EC": ("crv", "x", "y"), "OKP": ("crv", "x")}
 _OPTIONAL = ("kid", "alg")
-_MIN_MODULUS = 2048  # bits
-_MAX_MODULUS = 16384  # bits; OpenSSL does not verify signatures of larger keys
+_MIN_RSA_BITS = 2048
+_MAX_RSA_BITS = 16384  # OpenSSL does not verify signatures of larger RSA keys
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def _read(entry: Any) -> Jwk | None:
         return None
     if not isinstance(operations, list) or "verify" not in operations:
         return None
-    if entry["kty"] == "RSA" and not _MIN_MODULUS <= _count_modulus_bits(entry["n"]) <= _MAX_MODULUS:
+    if entry["kty"] == "RSA" and not _MIN_RSA_BITS <= _count_modulus_bits(entry["n"]) <= _MAX_RSA_BITS:
         return None
     return {"kty": entry["kty"], **{name: entry[name] for name in names}}
 

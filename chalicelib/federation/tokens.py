@@ -20,10 +20,10 @@ from chalicelib.federation.claims import Patterns
 from chalicelib.federation.key_sets import ALGORITHMS, KeySet
 
 MAX_BYTES = 16 * 1024  # the maximum size of a token
-TOLERANCE = 60  # seconds by which clocks may differ
+TOLERANCE = 60  # seconds by which the issuer's clock and the clock of this process may differ
 MAX_LIFETIME = 24 * 3600  # the maximum number of seconds between a token's `iat` and `exp`
 
-_MAX_TIME = 2**53  # Unix seconds; arithmetic with larger numbers is inexact or fails
+_MAX_TIME = 2**53  # the largest Unix second in a token: arithmetic with larger numbers is inexact or fails
 _FORM = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 _REJECTED_NAMES = {"crit", "b64", "jku", "jwk", "x5u", "zip", "enc"}
 _JWS = PyJWS()
@@ -32,7 +32,8 @@ _JWS = PyJWS()
 class Rejected(Exception):
     """A token is not accepted. `reason` is for the admin and never contains a value of the token.
 
-    `is_signed` is true if the signature was valid. Only then may the refusal be recorded.
+    `is_signed` is true if the signature of the token was valid. Other refusals must not be recorded, because anyone can
+    cause them.
     """
 
     def __init__(self, reason: str, *, is_signed: bool = False) -> None:

@@ -25,7 +25,7 @@ from chalicelib.model.limits import rates
 from chalicelib.storage.client.aws import AwsError
 
 VERSIONS = ("2", "0")  # supported values of the version header, the current one first
-VERSION_HEADER = "Service-Version"  # used if VERSION_HEADERS is not set
+VERSION_HEADER = "Service-Version"  # the default of the setting VERSION_HEADERS
 _FORMS = "te_[0-9A-Za-z]{27}_[0-9A-Za-z_-]{32}[0-9A-Za-z]{6}|[0-9A-Za-z]{27}_[0-9A-Za-z_-]{1,100}"
 _BEARER = re.compile(f"(?i:Bearer) +({_FORMS})", flags=re.ASCII)
 
@@ -62,7 +62,7 @@ class Caller:
         Raises Forbidden, UnknownReference, aws.Unavailable.
         """
         if requested in ("", self.id):
-            return Owner(self.id, self.admin, name=self.name)  # an authenticated caller is always active
+            return Owner(self.id, self.admin, name=self.name)  # authentication rejects inactive callers
         if not self.admin:
             raise Forbidden("Only an admin may set another owner_id.", {"owner_id": "must be absent or your own id"})
         owner = accounts.find_owner(self.account, requested)
@@ -92,7 +92,7 @@ class Caller:
             raise _build_scope_error(self, scope)
 
     def readable_ids(self, kind: Kind) -> frozenset[str] | None:
-        """Return the ids to which the scopes of the caller's API key limit lists of a kind, or None for all ids."""
+        """Return the ids of a kind that the caller's API key may list. Return None if its scopes permit all ids."""
         return scopes.readable_ids(self.limits.scopes, kind) if self.limits.scopes else None
 
     def as_context(self) -> dict[str, str]:
@@ -134,8 +134,8 @@ ANONYMOUS = Caller(account="", id="", admin=False)  # the caller of endpoints wi
 def authenticate(headers: Mapping[str, str], address: str = "") -> Caller:
     """Return the caller that a request's headers authenticate.
 
-    Names of headers match in any case. The version is "" if the headers name none that is supported. Raises
-    Unauthenticated, aws.Unavailable; RateLimited for an address that sends too many invalid tokens.
+    Header names are not case-sensitive. The caller's version is "" if the headers do not contain a supported version.
+    Raises Unauthenticated, aws.Unavailable; RateLimited for an address that sends too many invalid tokens.
     """
     lower_headers = {name.lower(): value for name, value in headers.items()}
     try:

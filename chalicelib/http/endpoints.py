@@ -83,7 +83,7 @@ class GatewayAuthorizer(Authorizer):
 
 
 AUTHORIZER = GatewayAuthorizer()
-NO_STORE = {"Cache-Control": "no-store"}  # the headers of responses that contain a secret
+NO_STORE = {"Cache-Control": "no-store"}  # sent with each response that contains a secret
 
 
 Show = Callable[[Item, Call], dict[str, Any]]
@@ -195,7 +195,7 @@ def _compute_tag(endpoint: Endpoint, item: Item, text: str) -> str:
 
 
 def _build_call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
-    source_ip = request.context.get("identity", {}).get("sourceIp") or ""  # clients can forge X-Forwarded-For
+    source_ip = request.context.get("identity", {}).get("sourceIp") or ""  # not X-Forwarded-For: clients can forge it
     query = request.to_original_event().get("multiValueQueryStringParameters") or {}
     caller = _find_caller(request, endpoint, source_ip, query)
     if endpoint.authorizer:
@@ -206,9 +206,9 @@ def _build_call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> C
     log = request.context.setdefault("noted", {})
     if path:
         messages.check_ids(endpoint.path, path)
-        log["resource"] = [*path.values()][-1]  # only a checked id, because any other path segment may be a secret
+        log["resource"] = [*path.values()][-1]  # logged after the check: a segment that is not an id may be a secret
     key = request.headers.get("idempotency-key") if endpoint.method == "POST" and not endpoint.is_oauth else None
-    # token records of earlier versions lack the caller's name
+    # the token record of the caller's API key lacks the caller's name if an earlier version created the key
     find_name = None if caller.name else partial(accounts.name_of, caller.account, caller.id)
     actor = EventActor("api_key", caller.key, caller.id, caller.name)
     by = Trail(actor, request.context["operationId"], source_ip, "", find_name)
@@ -231,7 +231,7 @@ def _check_of(conditions: Conditions, endpoint: Endpoint, call: Call) -> Callabl
     def check(item: Item) -> None:
         try:
             text = messages.text(cast(Show, endpoint.show)(item, call))
-        # NotFound: the module is not set. MalformedRecord: no response can be made from the item.
+        # NotFound means that the module is not set, MalformedRecord that no response can be made from the item.
         except (NotFound, MalformedRecord):
             conditions.check(None)
         else:

@@ -108,7 +108,7 @@ class MethodNotAllowed(ApiError):
 
 
 class Conflict(ApiError):
-    """A value is taken, a limit is reached, the resource is in use, or another request had the `Idempotency-Key`."""
+    """A value is taken, a limit is reached, the resource is in use, or another request used the `Idempotency-Key`."""
 
     status, code = 409, "conflict"
 
@@ -157,7 +157,7 @@ class ServiceUnavailable(ApiError):
     """The store or the key service is overloaded or unavailable. A change may have been made, but never in part."""
 
     status, code = 503, "unavailable"
-    retry_after = 1  # seconds
+    retry_after = 1  # the seconds in the header Retry-After
 
     def __init__(
         self,

@@ -15,18 +15,18 @@ _TAG = re.compile(r'(?:W/)?"[^"]*"')
 
 
 def is_known(if_none_match: str, tag: str | None) -> bool:
-    """Return whether an If-None-Match header matches a tag, weak or strong.
+    """Return whether an If-None-Match header matches the tag of a resource. Weak tags match too.
 
-    `*` matches any tag. `tag` is None if the resource does not exist: then the result is False.
+    `*` matches any tag. If the resource does not exist, `tag` is None and the result is False.
     """
     known_tags = {candidate.removeprefix("W/") for candidate in _parse_tags(if_none_match)}
     return tag is not None and (if_none_match.strip() == "*" or tag in known_tags)
 
 
 def is_expected(if_match: str, tag: str | None) -> bool:
-    """Return whether an If-Match header matches a tag. Weak tags never match.
+    """Return whether an If-Match header matches the tag of a resource. Weak tags never match.
 
-    `*` matches any tag. `tag` is None if the resource does not exist: then the result is False.
+    `*` matches any tag. If the resource does not exist, `tag` is None and the result is False.
     """
     return tag is not None and (if_match.strip() == "*" or tag in _parse_tags(if_match))
 

@@ -106,10 +106,10 @@ def _format_metrics(namespace: str, line: Mapping[str, Any]) -> str:
 
 @lru_cache(maxsize=1024)
 def _format_directives(namespace: str, operation: str, is_by_route: bool, counters: tuple[str, ...]) -> str:
-    """Return the dimensions of a log line as JSON. The JSON also describes the metrics of the line to CloudWatch.
+    """Return JSON with the dimensions of a log line, and the declaration of its metrics for CloudWatch.
 
-    It has no braces around it and no timestamp, so that `_format_metrics` can continue it. The result is the same
-    for many lines, so it is cached.
+    The JSON has neither its outer braces nor the timestamp, so that `_format_metrics` can continue it. The result is
+    cached, because it is the same for many lines.
     """
     dimensions, directives = {"service": namespace}, []
     if operation:
@@ -124,7 +124,7 @@ def _format_directives(namespace: str, operation: str, is_by_route: bool, counte
 
 
 def _count(account: str | None) -> None:
-    """Count a request in SAMPLE, one in _SAMPLED requests also by account. Log the busiest accounts every minute."""
+    """Count a request. Count every _SAMPLED-th request by account too. Log the busiest accounts every minute."""
     SAMPLE.requests += 1
     if account and SAMPLE.requests % _SAMPLED == 0:
         SAMPLE.accounts[account] += 1

@@ -150,7 +150,7 @@ def text(value: Any) -> str:
 def ref(base_url: str, id: str) -> dict[str, str]:
     """Return a Ref, the JSON object that refers to a resource by its id and URL.
 
-    The URL is "" if the resource's kind has no path in the API. Raises UnknownKind.
+    The URL is "" if the API has no path for the kind of the resource. Raises UnknownKind if `id` belongs to no kind.
     """
     kind = kinds.identify(id)
     return {"id": id, "uri": f"{base_url}{kind.path}/{id}" if kind.served else ""}
@@ -180,7 +180,7 @@ def base_url(headers: Mapping[str, str], event: Mapping[str, Any]) -> str:
         return url.rstrip("/")
     scheme = "https" if headers.get("x-forwarded-proto", "").partition(",")[0].strip() == "https" else "http"
     host = headers.get("host", "localhost")
-    if not is_host(host):  # RFC 9112 requires a 400, and the host becomes part of URLs in the response
+    if not is_host(host):  # RFC 9112 requires a 400; otherwise the text would become part of URLs in the response
         raise InvalidRequest.of({"Host": "must be host or host:port"})
     return f"{scheme}://{host}{_find_stage_path(event)}"
 

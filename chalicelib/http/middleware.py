@@ -29,8 +29,8 @@ from chalicelib.storage.records.revocation_lists import ListFull
 from chalicelib.storage.records.unique_keys import Taken
 from chalicelib.storage.records.writes import TransactionTooLarge
 
-ANY_METHOD = "x-amazon-apigateway-any-method"  # the gateway's fallback for methods without an endpoint
-ANY_PATH = "/{proxy+}"  # the gateway's fallback for paths without an endpoint
+ANY_METHOD = "x-amazon-apigateway-any-method"  # API Gateway's fallback route for methods without an endpoint
+ANY_PATH = "/{proxy+}"  # API Gateway's fallback route for paths without an endpoint
 
 _UNIQUE = "must be a value that no other resource uses"
 
@@ -43,7 +43,7 @@ class Methods(dict[str, Any]):
 
 
 class Raised(ChaliceUnhandledError):
-    """A wrapped exception of a view. Chalice would answer an unwrapped one before the middleware gets it."""
+    """Wraps an exception of a view until the middleware gets it. Chalice would answer any other exception itself."""
 
     def __init__(self, *, is_oauth: bool = False) -> None:
         super().__init__()
@@ -140,7 +140,7 @@ def _check_route(app: Chalice, request: Request | None) -> None:
 
 def _has_empty_segment(request: Request) -> bool:
     """Return whether the path has an extra slash, which gateways ignore when they match routes."""
-    path = request.context.get("path") or ""  # the stage, followed by the path as the client sent it
+    path = request.context.get("path") or ""  # unlike `request.path`, with the stage and all slashes of the request
     return request.path != "/" and ("//" in path or path.endswith("/"))
 
 

@@ -1,6 +1,6 @@
 """Modules: optional parts of edges, routes and other items, with separate endpoints (SPEC 2.9, 4.8).
 
-Without STRICT_REFERENCES, a module can be set for an edge that this account has not created in the API.
+Without STRICT_REFERENCES, clients can also set modules for edges and routes that do not exist in this API.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,9 +28,9 @@ class Enabled(Shape):
 
 
 def forbid_modules(names: tuple[str, ...], field: str) -> Callable[[Any, Item], dict[str, str]]:
-    """Return a function for `Module.conflicts`. It rejects the module if its parent has one of the modules `names`.
+    """Return a function for `Module.conflicts`, which rejects a module if its parent has one of the modules `names`.
 
-    Then it returns a validation error for the request's field `field`.
+    The function then returns a validation error for the field `field` of the request.
     """
 
     def conflicts(request: Any, parent: Item) -> dict[str, str]:
@@ -139,14 +139,14 @@ class Module:
         writes.retry(attempt)
 
     def _read_parent(self, call: Call) -> Item:
-        """Return the item to which the module belongs. If the account has no such item, its body is empty."""
+        """Return the item to which the module belongs. If the item does not exist, return one with an empty body."""
         item_key = self.item_key(call)
         return table.read_any(*item_key) or Item(*item_key, {}, revision=0)
 
     def set_in(self, parent: Item, request: Shape, *, at: str = "") -> Item:
-        """Return the edge, route or authority with the requested module.
+        """Return the parent with the requested module.
 
-        With STRICT_REFERENCES, the item also gets references to the resources that the module names. `at` is the
+        With STRICT_REFERENCES, the parent also gets references to the resources that the module names. `at` is the
         module's dotted path in the body. Raises aws.Unavailable if a secret cannot be encrypted.
         """
         before = self.stored.of(parent.modules[self.name]) if self.name in parent.modules else None
@@ -167,10 +167,7 @@ class Module:
         return self.to_response(module, parent, call) if self.to_response else asdict(module)
 
     def check(self, request: Shape | None, parent: Item, *, at: str = "") -> None:
-        """Raise InvalidRequest if the module contradicts its edge, route or authority.
-
-        `at` is the module's path in the body.
-        """
+        """Raise InvalidRequest if the module contradicts its parent. `at` is the module's dotted path in the body."""
         if errors := self.conflicts(request, parent) if self.conflicts else {}:
             raise InvalidRequest.of({f"{at}{field}": rule for field, rule in errors.items()})
 

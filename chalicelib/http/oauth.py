@@ -22,7 +22,7 @@ _REPLACEMENTS = {'"': "'", "\\": "/", "…": "..."}
 
 
 class FormText(str):
-    """A value of a form. A form has no numbers, so numeric fields accept the digits as a FormText."""
+    """A value of a form. Forms contain only text, so numeric fields also accept a FormText of digits."""
 
 
 class OAuthError(InvalidRequest):

@@ -1,4 +1,4 @@
-"""Lists in pages, newest first. Only a filter can leave a page empty although more pages follow."""
+"""Lists in pages, newest first. In a filtered list, a page can be empty although more pages follow."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -87,10 +87,11 @@ def text(
     has_more: bool,
     query: Mapping[str, str] = NO_QUERY,
 ) -> str:
-    """Return the JSON of a page. It has as many entries as fit into a response, but at least one.
+    """Return the JSON of a page, with as many entries as fit into a response, but at least one.
 
-    The URL of the next page names `last`, the id of the last item that was read for this page. If some entries do not
-    fit, it names the last shown entry instead. `query` are further query parameters of this URL.
+    `last` is the id of the last item that was read for this page. The URL of the next page contains this id. If some
+    entries do not fit, the URL contains the id of the last entry that fits. `query` has further query parameters of the
+    URL.
     """
     texts, cut = _take_fitting(entries)
     has_rest = cut not in ("", last)

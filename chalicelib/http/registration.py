@@ -14,7 +14,8 @@ from chalicelib.http.middleware import ANY_METHOD, ANY_PATH, Methods, Raised
 from chalicelib.http.static import BINARY
 
 Files = Mapping[str, Mapping[str, str]]  # for each Python file: the paths that it serves, and the methods of each path
-_EARLY = {"provisioned-concurrency", "snap-start"}  # how Lambda starts processes before they have a request
+# values of AWS_LAMBDA_INITIALIZATION_TYPE with which Lambda starts a process before its first request
+_EARLY = {"provisioned-concurrency", "snap-start"}
 
 
 def serve(app: Chalice, routes: Iterable[Routes]) -> None:
@@ -79,7 +80,7 @@ def _register(app: Chalice, method: str, path: str, view: Callable[..., Response
 
 def _add_fallbacks(app: Chalice) -> None:
     """Register fallbacks: routes for all other methods of each path, and for all other paths."""
-    # one entry instead of Chalice's list, because Chalice compares each entry with the media type of every response
+    # Chalice compares the media type of every response with each entry of this list, so its long default is replaced
     app.api.binary_types = [BINARY]
     for path in {"/": None, ANY_PATH: None, **dict.fromkeys(app.routes)}:
         app.route(path, methods=[ANY_METHOD], content_types=[])(_do_nothing)

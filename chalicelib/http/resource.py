@@ -284,7 +284,7 @@ class EditableResource(Resource):
             raise self.missing()
 
     def guard(self, call: Call) -> Change:
-        """Return the request's transaction. It fails if `access` does not permit the caller to change the item."""
+        """Return the request's transaction, which fails if `access` does not permit the caller to change the item."""
         access, check = self.access, call.change.check
         if access is None:
             return call.change

@@ -19,7 +19,8 @@ BINARY = "application/octet-stream"
 TEXT = "text/plain; charset=utf-8"
 NO_CACHE = {"Cache-Control": "no-cache"}  # the headers of responses to requests without authentication
 
-_MIN_SIZE = 1024  # characters: shorter texts are not compressed, because they hardly shrink; API Gateway has this limit
+# characters; shorter texts are not compressed, because they hardly shrink (API Gateway has the same limit)
+_MIN_SIZE = 1024
 _IS_REFUSED = re.compile(r"q=0(\.0*)?")
 
 
@@ -54,7 +55,7 @@ class Static:
 
     @cached_property
     def _compressed(self) -> str:
-        import gzip  # imported here, because no other response needs it
+        import gzip  # an import at the top of the file would slow down cold starts
 
         return base64.b64encode(gzip.compress(self.content.encode(), mtime=0)).decode()
 
@@ -109,7 +110,7 @@ class Binary:
         first = request.headers.get("accept", "").partition(",")[0].partition(";")[0]
         is_raw = first.strip().lower() == BINARY
         etag = f'"{self.tag}-{"raw" if is_raw else "base64"}"'
-        varies = "Accept, Accept-Encoding"  # API Gateway may compress the bytes, as Accept-Encoding permits
+        varies = "Accept, Accept-Encoding"  # Accept-Encoding, because API Gateway may compress the bytes
         headers: dict[str, str | list[str]] = {"ETag": f"W/{etag}", "Cache-Control": "no-cache", "Vary": varies}
         if etag in request.headers.get("if-none-match", ""):
             return Response(None, {**headers, "Content-Type": TEXT}, status_code=304)

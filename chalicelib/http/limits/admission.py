@@ -64,7 +64,7 @@ class Limited(NamedTuple):
     limits: KeyLimits
 
     def use(self, name: str, rate: Rate, cost: int = 1) -> Use:
-        """Return a use of the limit `name`. `cost` is the number of requests or events that it counts as."""
+        """Return what a request takes of the limit `name`. `cost` is the number of requests or events to count."""
         return Use(f"{self.account}#/limits/{self.key if name == 'key' else name}", rate, cost)
 
 
@@ -133,10 +133,7 @@ def _describe(caller: Limited, name: str, rate: Rate | None) -> dict[str, int] |
 
 
 def _list_uses(caller: Limited, method: str, template: str, query: Mapping[str, Sequence[str]]) -> dict[str, Use]:
-    """Return the uses of the limits that a request counts toward.
-
-    The keys are the names of the limits: `account`, `key`, `certificates` and `events`.
-    """
+    """Return the limits that a request counts toward, by name: `account`, `key`, `certificates`, `events`."""
     uses, account_rates = dict[str, Use](), caller.limits.account_rates
     if rate := rates.find_account_rate(account_rates):
         uses["account"] = caller.use("account", rate)

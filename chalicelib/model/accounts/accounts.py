@@ -18,7 +18,7 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 
 SCOPE = "accounts"
-MAX_USERS = 1000  # per account
+MAX_USERS = 1000  # the most users of an account
 OWNERS = {kind.prefix: kind for kind in kinds.list_by_field("owner_id")}
 
 
@@ -26,7 +26,8 @@ OWNERS = {kind.prefix: kind for kind in kinds.list_by_field("owner_id")}
 class Account(Switchable):
     """The stored form of an account. With `only_reserved`, its tunnels can only use names that it has reserved.
 
-    `limits` are limits of requests that replace the deployment's limits for this account. `rates.py` has their names.
+    `limits` are the limits of requests that the operator has set for this account, by name (see `rates.py`). They
+    replace the limits of the deployment.
     """
 
     only_reserved: bool = False

@@ -1,7 +1,7 @@
 """API keys: their tokens, scopes, expiry and use.
 
 A token contains the id of its API key. The token record stores the digest of the token, and copies of all fields that
-authentication requires. It is a unique key: a record that is read by a value, here by the id.
+authentication requires. It is stored as a unique key: a record that is read by a value, here by the id in the token.
 """
 
 import hashlib
@@ -24,13 +24,13 @@ from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.unique_keys import UniqueKey
 
 KIND = "token"  # `UniqueKey.kind` of token records
-_ID = 27  # characters at the start of a token: the id of the API key, without the prefix of the id
-_HOUR = 60 * 60  # seconds
+_ID_LENGTH = 27  # characters of the API key's id in a token; the id's prefix is omitted
+_HOUR = 60 * 60
 _MAX_RECORDED = 10_000
 _DAY = 24 * _HOUR
-_PREFIX = "te_"  # the start of tokens; tokens of earlier versions lack it
+_PREFIX = "te_"  # the start of a token; tokens of earlier versions have no prefix
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_CHECKSUM = 6  # characters of the checksum at the end of a token
+_CHECKSUM_LENGTH = 6
 
 # The Unix second at which this process last recorded the use of a key, by the key's id. The context of a request can
 # contain an older time, if the gateway has cached the result of its authorizer.
@@ -154,7 +154,10 @@ def new_token(id: str) -> tuple[str, str]:
 
 
 def expires(end: int | None) -> int | None:
-    """Return the Unix second at which a key's records expire: a day after its end. None for a key without an end."""
+    """Return the Unix second at which the records of an API key expire: a day after the expiry of the key.
+
+    Return None if the key never expires.
+    """
     return None if end is None else end + _DAY
 
 
@@ -222,22 +225,22 @@ def record_use(key: str, used: int) -> None:
 def remember(seconds: dict[str, int], key: str, second: int) -> None:
     """Set `seconds[key]` to a Unix second. Clear the dictionary first if it has _MAX_RECORDED entries."""
     if len(seconds) >= _MAX_RECORDED:
-        seconds.clear()  # after this, the use of a key can be recorded twice within an hour
+        seconds.clear()  # as a result, the use of a key may be recorded twice within an hour
     seconds[key] = second
 
 
 def _key_in(token: str) -> str:
     """Return the id in a token, without its prefix. Return "" if the checksum is wrong."""
     if not token.startswith(_PREFIX):
-        return token[:_ID]
-    is_intact = _checksum(token[:-_CHECKSUM]) == token[-_CHECKSUM:]
-    return token.removeprefix(_PREFIX)[:_ID] if is_intact else ""
+        return token[:_ID_LENGTH]
+    is_intact = _checksum(token[:-_CHECKSUM_LENGTH]) == token[-_CHECKSUM_LENGTH:]
+    return token.removeprefix(_PREFIX)[:_ID_LENGTH] if is_intact else ""
 
 
 def _checksum(text: str) -> str:
     """Return the CRC-32 of a text in base62, most significant digit first."""
     number, digits = zlib.crc32(text.encode()), ""
-    for _ in range(_CHECKSUM):
+    for _ in range(_CHECKSUM_LENGTH):
         number, digit = divmod(number, len(_DIGITS))
         digits = _DIGITS[digit] + digits
     return digits
@@ -259,7 +262,8 @@ def _is_idle(stored: _Token, key: str) -> bool:
 def _is_active(stored: _Token) -> bool:
     if stored.active is not None:
         return stored.active
-    if not kinds.BOT_USERS.has(stored.owner_id):  # in version 1.x, only bots could be inactive
+    # The token record is from version 1.x, in which only bots could be inactive.
+    if not kinds.BOT_USERS.has(stored.owner_id):
         return True
     bot = accounts.read(stored.account, stored.owner_id)
     return bool(bot and switches.is_on(bot))

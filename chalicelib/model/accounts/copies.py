@@ -38,19 +38,22 @@ def fields_of(key: UniqueKey, pair: Sequence[Item]) -> dict[str, Any]:
 def rules_of(kind: str, account: Item) -> dict[str, Any]:
     """Return the rules of an account that must be copied into its unique keys of a kind.
 
-    The rules differ for the unique keys of API keys and of federated credentials; other unique keys copy none. If the
-    account's rules are malformed, none are returned, so that existing copies stay unchanged.
+    Only the unique keys of API keys and of federated credentials copy rules, and they copy different ones. If the
+    account's rules are malformed, no rules are returned, so that existing copies stay unchanged.
     """
     copied = {api_keys.KIND: key_rules.list_copied_fields, federated_credentials.KIND: key_rules.list_exchange_fields}
     try:
         return copied[kind](key_rules.decode_rules(account)) if account.body and kind in copied else {}
-    except MalformedRecord as malformed:  # a malformed rule must not prevent switching keys off
+    except MalformedRecord as malformed:  # an API key must be switched off even if the account's rules are malformed
         decoding.report(account.scope, account.id, malformed)
         return {}
 
 
 def differs(attributes: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
-    """Return whether a unique key's attributes differ from these fields. A missing one counts as None or False."""
+    """Return whether a unique key's attributes differ from these fields.
+
+    A missing attribute equals None, False and "".
+    """
     return any((attributes.get(name) or None) != (value or None) for name, value in fields.items())
 
 

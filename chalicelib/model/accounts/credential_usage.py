@@ -10,11 +10,11 @@ from chalicelib.model.base import records
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 
-MAX_COUNTED = 100  # the most exchanges of a credential that are counted, and the most refusals in an hour
+MAX_COUNTED = 100  # the most exchanges that the usage of a credential shows, and the most refusals within an hour
 
 _ISSUED = ("api_key.create", "ssh_user_certificate.create")  # actions of the audit events that exchanges write
 _REFUSALS = "refused"  # the id of the record with a credential's refusals
-_MINUTE, _HOUR = 60, 60 * 60  # seconds
+_MINUTE, _HOUR = 60, 60 * 60
 
 # The Unix second at which this process last recorded a refusal, by the credential's id.
 _recorded: dict[str, int] = {}

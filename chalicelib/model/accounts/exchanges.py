@@ -25,14 +25,15 @@ from chalicelib.storage.records.decoding import MalformedRecord
 if TYPE_CHECKING:
     from chalicelib.federation.tokens import Claims
 
-_TOLERANCE = 60  # seconds by which clocks may differ
+_TOLERANCE = 60  # seconds by which the issuer's clock and the clock of this process may differ
 _MAX_ENTRIES = 20  # the most entries of a claim's list that an audit event shows
 
 
 class Refused(Exception):
     """An exchange is refused. `reason` is for the admin and contains no value of the token.
 
-    `is_signed` is true if the signature of the token was valid. Only then is the refusal recorded.
+    `is_signed` is true if the signature of the token was valid. Other refusals must not be recorded, because anyone can
+    cause them.
     """
 
     def __init__(self, reason: str, *, is_signed: bool = True) -> None:

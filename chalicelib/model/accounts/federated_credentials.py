@@ -18,11 +18,11 @@ from chalicelib.storage.records import unique_keys
 from chalicelib.storage.records.unique_keys import UniqueKey
 
 KIND = "federated"  # `UniqueKey.kind` of the ids of federated credentials
-IDENTITY = "identity"  # `UniqueKey.kind` of an issuer's subjects; the record of a subject names its user
+IDENTITY = "identity"  # `UniqueKey.kind` of the subjects of issuers; the record of a subject has the id of its user
 MAX_COUNT = 200  # the most federated credentials of an account
 MAX_BYTES = 4096  # the most bytes of the attributes of a credential's unique key, as JSON
 MAX_CHAIN = 8  # the most federated credentials from which a key can descend (see `trees.py`)
-MIN_LIFETIME, MAX_LIFETIME, DEFAULT_LIFETIME = 60, 43_200, 900  # seconds
+MIN_LIFETIME, MAX_LIFETIME, DEFAULT_LIFETIME = 60, 43_200, 900  # seconds for which a key or certificate is valid
 
 
 @dataclass(frozen=True, kw_only=True)

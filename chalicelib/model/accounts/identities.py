@@ -26,9 +26,10 @@ _EMAIL = "email"
 
 @dataclass(frozen=True)
 class Resolved:
-    """The owner for whom an exchange acts. `user` is its record if the exchange must create this user, else None.
+    """The owner for whom an exchange acts: an existing user or bot, or a new user.
 
-    `binding` are further writes: they count a new user, or bind an existing user to the token's subject.
+    `user` is the item of a new user, which the exchange must create, otherwise None. `binding` are further writes: they
+    count a new user, or bind an existing user to the token's subject.
     """
 
     owner: Owner
@@ -67,7 +68,7 @@ def _resolve_claim(token: VerifiedToken, check_name: Callable[[str], object]) ->
         return Resolved(owner)
     if name_record is None:
         return _provision(token, identity, name, check_name)
-    if not kinds.USERS.has(name_record.get("holder", "")):  # the name belongs to a bot
+    if not kinds.USERS.has(name_record.get("holder", "")):  # a bot has this name, and subjects are bound only to users
         raise Refused("owner")
     return _bind(token, identity, name_record["holder"])
 

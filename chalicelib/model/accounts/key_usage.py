@@ -17,7 +17,7 @@ from chalicelib.storage.records import unique_keys
 
 MAX_DENIED = 100  # the most denied requests of a key that are counted per hour, to limit a client's writes
 _DENIED = "denied"  # the id of the record with a key's denied requests
-_HOUR = 60 * 60  # seconds
+_HOUR = 60 * 60
 
 # The Unix second until which denied requests of a key are not counted, by the key's id.
 _denied_enough: dict[str, int] = {}
@@ -46,7 +46,7 @@ def record_denied(key: str) -> None:
     try:
         dynamodb.do(write)
     except ConditionFailed:
-        with suppress(ConditionFailed):  # other requests have filled the set of denied requests again
+        with suppress(ConditionFailed):  # not counted: other requests have filled the set again
             if _remove_old_denied(key, now):
                 dynamodb.do(write)
 

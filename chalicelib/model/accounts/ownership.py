@@ -36,10 +36,10 @@ def unique_keys_of(credentials: Sequence[Item]) -> list[UniqueKey]:
 
 
 def owner_of(item: Item) -> str:
-    """Return the owner of an API key or SSH credential.
+    """Return the id of the owner of an API key or SSH credential.
 
-    If the record is malformed, the owner's id is read from the item's unique keys, which have a copy of it. Returns ""
-    if no unique key has one.
+    If the record is malformed, the id is read from the item's unique keys, which have a copy of the id. Returns "" if
+    the unique keys do not have the id either.
     """
     owner = item.body.get("owner_id")
     if isinstance(owner, str):

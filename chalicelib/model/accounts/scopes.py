@@ -13,7 +13,7 @@ from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import Kind
 
 ALL, READ_ALL = "*", "*:read"
-MAX_COUNT, MAX_BYTES = 50, 2048  # limits for one key's scopes, so that reading its token record costs one read unit
+MAX_COUNT, MAX_BYTES = 50, 2048  # for all scopes of a key: a larger token record would cost a second read unit
 
 READ, WRITE, CREATE, REVOKE = "read", "write", "create", "revoke"
 ACCOUNT = "account"  # the collection of paths below /account: the settings of an account
@@ -25,7 +25,7 @@ _WITHOUT_SCOPE = frozenset(("/me", "/api_keys/self", "/gateways"))  # API paths 
 _NO_IDS: Mapping[str, str] = {}
 
 # The fields of request bodies that contain ids of other resources. The caller must be allowed to read these resources.
-# Three more fields contain ids, but other rules apply to them.
+# The three subtracted fields contain ids too, but other rules apply to them.
 _REFERENCES = frozenset(name for kind in kinds.TABLE for name in kind.named_by) - {
     *("edge_id", "owner_id", "ssh_certificate_authority_id")
 }

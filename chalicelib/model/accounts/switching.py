@@ -205,7 +205,10 @@ def deactivate_keys(account: str, owner: str) -> None:
 
 
 def _remove_expired_referrers(bot: Item) -> Item:
-    """Remove the references of expired API keys to a bot. Return the bot without them. Raises aws.Unavailable."""
+    """Remove expired API keys from the list of items that refer to a bot. Return the changed bot.
+
+    Otherwise, these API keys would prevent the deletion of the bot. Raises aws.Unavailable.
+    """
     scope = items.scope(bot.account, kinds.API_KEYS.path)
     keys = {path for path in bot.referrers if path.startswith(f"{kinds.API_KEYS.path}/")}
     expired = {path for path in keys if table.find(scope, path.rpartition("/")[2]) is None}
@@ -216,10 +219,10 @@ def _remove_expired_referrers(bot: Item) -> Item:
 
 
 def _require_other_admin(item: Item) -> list[Write]:
-    """Return the check that the account keeps another active admin.
+    """Return the check that another active admin of the account stays unchanged.
 
-    Use it when this user or bot is removed or switched off. Returns no check if the item is no active admin. Raises
-    LastAdmin, aws.Unavailable.
+    Use the check when `item`, a user or bot, is removed or switched off. Returns no check if `item` is not an active
+    admin. Raises LastAdmin, aws.Unavailable.
     """
     if not _is_admin(item):
         return []

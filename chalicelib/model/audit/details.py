@@ -11,13 +11,13 @@ from typing import Any
 
 Details = Mapping[str, Any]
 
-_MAX_CLEANED = 255  # bytes
+_MAX_CLEANED_BYTES = 255
 
 
 def clean(text: str) -> str:
     """Return the printable characters of a text, at most 255 bytes."""
     printable = "".join(sign for sign in text if sign.isprintable())
-    return printable.encode(errors="replace")[:_MAX_CLEANED].decode(errors="ignore")
+    return printable.encode(errors="replace")[:_MAX_CLEANED_BYTES].decode(errors="ignore")
 
 
 def digest(text: str) -> str:

@@ -18,13 +18,13 @@ from chalicelib.storage.records import table
 from chalicelib.storage.records.item_keys import merge_pages
 from chalicelib.storage.records.items import Item
 
-Page = tuple[list[Item], bool]  # events, newest first, and whether there are more
+Page = tuple[list[Item], bool]  # the events of a page, newest first, and whether there are more events
 
 _SKEW = 60  # seconds by which the clocks of two processes may differ
-_READ = 500  # the number of items to request after a read that returned no event
+_READ = 500  # the most items of a query that follows a query without an event
 _END = f"{kinds.AUDIT_EVENTS.prefix}_~"  # an id that sorts after the ids of all events
 _KEYS = 100  # the most API keys in a page of `read_page_of_keys`
-_MAX_KEYS = 20  # keys of an owner; with more keys, the newest events of the account are filtered instead
+_MAX_KEYS = 20  # if an owner has more API keys, the newest events of the account are filtered by owner instead
 
 
 def read(account: str, id: str) -> Item | None:

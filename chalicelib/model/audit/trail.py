@@ -35,10 +35,10 @@ BY_RESOURCE, BY_ACTOR = "by-resource", "by-actor"  # indexes of the table that c
 OF_THE_EDGE = f"{kinds.AUDIT_EVENTS.path}/edge"
 OF_THE_OPERATOR = f"operator#{kinds.AUDIT_EVENTS.path}"  # the partition key of events without an account
 MAX_BYTES = 4096  # the most bytes of a value in an event's details; longer values become digests
-_DAY = 24 * 60 * 60  # seconds
+_DAY = 24 * 60 * 60
 _MAX_KNOWN = 10_000  # the most accounts in `_with_edge`; a full set is cleared
 _with_edge: set[str] = set()  # accounts for which this process has called `let_edge_act`
-_MAX_REVISION = 1 << 53  # larger integers are inexact in some JSON readers
+_MAX_REVISION = 1 << 53  # events from the edge with a larger revision are skipped: some JSON readers would round it
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _start_operation(name: str) -> Trail:
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # the operating system has no name for this user, for example in a container
+    except (KeyError, OSError):  # the user has no name, for example in a container
         return str(os.getuid())
 
 
@@ -136,7 +136,7 @@ def event(
     by, id = by.identify(), ids.new(kinds.AUDIT_EVENTS.prefix)
     moment, created_at = ids.created_at(id), ids.time_of(id)
     account, _, path = item.scope.partition("#")
-    account = account if path else item.id  # an event about an account is stored with the account's events
+    account = account if path else item.id  # without a path, the item is an account, to which the event belongs
     scope, shard = item_keys.next_item_key(f"{account}#{kinds.AUDIT_EVENTS.path}", id)
     if by.actor.type == "edge":
         scope, shard = f"{account}#{OF_THE_EDGE}", 0
@@ -235,7 +235,7 @@ def spread(event: Item) -> Item:
 
 
 def build_actor_key(key: str, shard: int) -> str:
-    """Return the key of an actor and shard in the index by actor, without the account."""
+    """Return an actor's key in the index by actor, for one shard. The account, which precedes it there, is omitted."""
     return f"{key}#{shard}" if shard else key
 
 
@@ -245,9 +245,9 @@ def keys_scope(account: str, owner: str) -> str:
 
 
 def keep_key(account: str, owner: str, key: str, *, end: int | None) -> Write:
-    """Return the write that adds an API key to the list of its owner's keys, which serves to find the owner's events.
+    """Return the write that adds an API key to the list of its owner's keys, by which the owner's events are found.
 
-    `end` is the Unix second at which the key ends, or None. The list's entry expires AUDIT_DAYS later, or never.
+    `end` is the Unix second at which the key expires, or None. The entry expires AUDIT_DAYS later, or never.
     """
     item_key = {"scope": keys_scope(account, owner), "id": ids.strip_prefix(key)}
     expires = {} if end is None else {"expires": find_expiry(clock.at(end))}

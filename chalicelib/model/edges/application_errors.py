@@ -22,7 +22,7 @@ _SENTENCES = {
     "secret": "The client secret cannot be decrypted: set client_secret again.",
     "webhook": "The webhook secret cannot be decrypted: set the secret again.",
 }
-# by module name: the key in _SENTENCES for the error that the module's secret cannot be decrypted
+# for each module with a secret, except OAuth: the key of the sentence that the secret cannot be decrypted
 _UNREADABLE: Mapping[str, str] = {"basic_auth": "passwords", "webhook_verification": "webhook"}
 
 
@@ -65,9 +65,9 @@ def write_unreadable(account: str, edge_id: str, route: str, module: str, digest
 
 
 def key_of(route: str, module: str) -> str:
-    """Return the key under which the record of an edge has the error of a route's module.
+    """Return the key of the error of a route's module in the record of an edge.
 
-    Not for OAuth modules: the key of their errors is the route's id.
+    The error of an OAuth module has another key: the route's id.
     """
     return f"{route}_{module}"
 

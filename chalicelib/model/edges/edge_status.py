@@ -26,7 +26,7 @@ HOSTS = items.scope(EDGE, "/hosts")
 MAX_ERROR = 400  # characters of a stored error message: the messages of a whole edge must fit into one record
 
 _AT_ONCE = 100  # the most reports that one request removes
-_VALIDITY = timedelta(days=1)  # how long the errors of a trial are shown; a live host repeats the trial more often
+_VALIDITY = timedelta(days=1)  # older errors of a trial are not shown; a live host repeats the trial more often
 
 # fields of a report that only earlier versions read
 _FORMER = {"state": "refused", "hostports": [], "routes": [], "backends": []}

@@ -150,9 +150,10 @@ def find_by_hostport(account: str, hostport: str) -> str | None:
 
 
 def list_hostports(name: str) -> list[str]:
-    """Return the hostports with which an edge serves a name, most specific first.
+    """Return the hostports of edges that can serve a name, most specific first.
 
-    The name is a host, or host:port. A host is served at port 443, also by edges with a wildcard.
+    The name is host:port, or a host, which is served at port 443. An edge at *.example.com:443 can also serve the host
+    www.example.com.
     """
     return [name] if ":" in name else [f"{host}:443" for host in proofs.list_proving_domains(name)]
 

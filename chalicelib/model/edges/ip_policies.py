@@ -20,9 +20,10 @@ from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.references import InUse
 
-MAX_POLICIES = 100  # per account
-MAX_RULES = 100  # per policy
-MAX_NETWORKS = 2000  # per edge. The networks of the edge's module `ip_restriction` count once for each route.
+MAX_POLICIES = 100  # the most policies of an account
+MAX_RULES = 100  # the most rules of a policy
+# The most networks of an edge. The networks of the edge's module `ip_restriction` count once for each route.
+MAX_NETWORKS = 2000
 REFUSE_ALL = (Constant(True),)
 TOO_MANY = (
     f"The IP policies of the edge and its routes have more than {MAX_NETWORKS:,} networks: no visitor is admitted."
@@ -80,7 +81,7 @@ class ServedPolicy:
 
     @classmethod
     def of(cls, item: Item) -> "ServedPolicy":
-        """Return the IP policy with this item as its record. Raises MalformedRecord."""
+        """Return the IP policy that an item stores. Raises MalformedRecord."""
         records.decode(IpPolicy, item)
         return cls(item.account, item.id, _read_rules(item))
 
@@ -154,11 +155,10 @@ def find_policy(account: str, id: str) -> Item | None:
 
 
 def list_copies(item: Item) -> set[tuple[str, str, str]]:
-    """Return the copies of rules that an import compares.
+    """Return the copies of rules in a policy, or the copy that the policy of a rule must have.
 
-    For the item of a policy, these are the copies in its record. For the item of a rule, this is the copy that its
-    policy must have. Each copy is a policy id, a rule id and a text "<action> <network>". Raises MalformedRecord and
-    ValueError.
+    `item` is the policy or rule. An import compares the copies of both. Each copy is a policy id, a rule id and a text
+    "<action> <network>". Raises MalformedRecord and ValueError.
     """
     if kinds.IP_POLICIES.has(item.id):
         return {(item.id, rule, text) for rule, text in _copies(item).items()}
@@ -230,7 +230,7 @@ def remove_policy(change: Change, scope: str, id: str) -> bool:
             removed.add(rule)
         emptied = table.find(scope, id)
         if _copies(emptied).keys() - removed:
-            raise writes.Overtaken  # another request has added a rule meanwhile
+            raise writes.Overtaken  # another request has added a rule since the rules were read
         if emptied:
             Change(change.by).remove(emptied).commit()
         return True

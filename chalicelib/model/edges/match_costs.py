@@ -64,11 +64,12 @@ def _sequence_cost(text: str, flag: str) -> int:
 
 
 def _simultaneous_steps(piece: list[int]) -> int:
-    """Return the maximal number of partial matches at the same time, including the empty match before the next byte.
+    """Return the largest number of partial matches of a piece that a text can have at the same time.
 
-    `piece` is a part of a pattern without repetitions. It has a bit set for each element, such as a letter or a class:
-    the bytes that the element matches. Two partial matches that began at different bytes compare the next byte with
-    different elements. Both can continue only if some byte is in both bit sets.
+    `piece` is a part of a pattern without repetitions: a list of its elements, such as letters and classes. Each
+    element is a bit set of the bytes that it matches. Two partial matches that began at different bytes compare the
+    next byte with different elements. Both can continue only if some byte is in both bit sets. The number includes the
+    empty match, which can begin at the next byte.
     """
     changes = [1, *(0 for _ in piece)]
     for shift in range(1, len(piece)):
@@ -94,7 +95,7 @@ def _options() -> Any:
     import re2
 
     options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1  # Envoy compiles patterns with this encoding
+    options.encoding = re2.Options.Encoding.LATIN1  # the encoding that Envoy uses
     options.log_errors = False  # if True, RE2 would log the patterns that it cannot compile
     options.max_mem = 1024 * 1024
     return options

@@ -149,7 +149,7 @@ def decode_part(item: Item) -> ServedPart:
 
 
 def empty_part(account: str, id: str) -> ServedPart:
-    """Return a backend, authority or IP policy without a value. Its record is malformed."""
+    """Return the part of an edge for a malformed record: a backend, authority or IP policy without a value."""
     if kinds.identify(id) is kinds.IP_POLICIES:
         return ServedPolicy(account, id, None)
     is_ca = kinds.identify(id) is kinds.CERTIFICATE_AUTHORITIES

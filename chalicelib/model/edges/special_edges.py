@@ -15,7 +15,7 @@ from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import items, table
 from chalicelib.storage.records.items import Item
 
-_DEFAULT_VERSIONS = (None, "", "1.2")  # values of `min_version` with which an edge is not special
+_DEFAULT_VERSIONS = (None, "", "1.2")  # an edge with another `min_version` is special
 
 
 def list_edge(before: Item | None, after: Item | None) -> list[Write]:
@@ -58,9 +58,10 @@ def owner_of(route: Item) -> SpecialOwner:
 
 
 def _follow_hostports(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write for an HTTPS edge in the list of special names, after its hostports changed.
+    """Return the write that changes the hostports of an HTTPS edge in the list of special names.
 
-    Call this only for an edge that is not special itself: then only OAuth on a route can make it special.
+    No write is returned if the list does not change. Call this only if the edge's own modules do not make it special.
+    Then only OAuth on a route can make it special.
     """
     if before is None or before.path != kinds.HTTPS_EDGES.path:
         return []
@@ -97,7 +98,7 @@ def _special_hostports(edge: Item) -> tuple[str, ...]:
 def _list_enabled(item: Item) -> dict[str, Any]:
     """Return the modules of an item that are not switched off.
 
-    Malformed modules, even null, are among them, because they close the item to all visitors.
+    Malformed modules, even null, are included, because they close the item to all visitors.
     """
     modules = item.modules.items()
     disabled = {name for name, module in modules if isinstance(module, Mapping) and module.get("enabled") is False}

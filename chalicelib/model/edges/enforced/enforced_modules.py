@@ -54,7 +54,10 @@ class Modules:
 
     @property
     def admit_ambiguous_paths(self) -> bool:
-        """Return whether Envoy may accept paths that the upstream reads differently: none can bypass a module."""
+        """Return whether Envoy may accept paths that the upstream reads differently.
+
+        True if no visitor can bypass one of the modules with such a path.
+        """
         return _HELD_BACK.isdisjoint(self.values)
 
     @property

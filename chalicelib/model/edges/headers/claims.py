@@ -19,7 +19,7 @@ _PATTERNS = (
     "(.*-)?real-(ip|port|host|ur[il]|scheme)",
     "(.*-)?user-ip",
     "x-proxyuser-ip",
-    "(x-)?remote-.*",  # Remote-User and Remote-Groups (Authelia), Remote-Addr, X-Remote-Extra-… (Kubernetes)
+    "(x-)?remote-.*",  # such as Remote-User and Remote-Groups (Authelia), Remote-Addr, X-Remote-Extra-… (Kubernetes)
     "x-(envoy|arr)-.*",
     "wl-proxy-.*",
     "(x-)?(url-)?scheme",
@@ -27,7 +27,8 @@ _PATTERNS = (
     "front-end-https",
     "x-host",
     "x-http-host-override",
-    # Headers of CDNs and clouds with the same values: Cloudflare, Fastly, CloudFront, Azure, Vercel, App Engine.
+    # Headers of CDNs and clouds with the visitor's address, scheme or host: Cloudflare, Fastly, CloudFront, Azure,
+    # Vercel, App Engine.
     "cf-(ipcountry|pseudo-ipv4|visitor|worker|access-(authenticated-user-email|jwt-assertion))",
     "fastly-ssl",
     "cloudfront-(viewer|forwarded|is)-.*",
@@ -62,8 +63,8 @@ _PATTERNS = (
     # services of OpenStack.
     "x-scope-org-?id",
     "x-tenant-?id",
-    # Headers with similar names, because no list is complete. Names that end in a word such as token are allowed,
-    # because upstreams verify a token.
+    # Headers with names similar to those above, because no list is complete. Names that end in a word such as token are
+    # allowed, because upstreams verify a token.
     "x-.*user<ending>",
     "x-.*auth<ending>",
     "x-(.*-)?(e?mail|groups?|roles?|principal|identity|subject|claims|login|sso|saml|ldap|jwt|admin)($|-)<ending>",
@@ -82,7 +83,7 @@ _PATTERNS = (
 # endings of names that visitors may send although they begin like the names above, for example X-Authorization, and
 # X-User-Agent of gRPC-Web
 _PASSING = ("token", "key", "secret", "signature", "orization", "agent")
-_FIRST, _LAST = "!", "~"  # header names have only ASCII characters in this range
+_FIRST, _LAST = "!", "~"  # the lowest and the highest ASCII character that the name of a header can contain
 
 # The expression has ASCII ranges instead of classes, and no capturing groups: Envoy compiles the expression for each
 # listener, and compiles this form 0.1 ms faster.

@@ -11,7 +11,7 @@ from typing import TypeVar
 N = TypeVar("N", bound=Iterable[str])
 
 MAX_CHANGES = 10  # the most headers in `add`, and also the most in `remove`
-MAX_NAME, MAX_VALUE = 64, 1024  # characters
+MAX_NAME, MAX_VALUE = 64, 1024  # the most characters of a header's name and value
 
 NAME = rf"[A-Za-z0-9!#$%&'*+.^_`|~-]{{1,{MAX_NAME}}}"
 _VALUE = r"[\t\x20-\x7e]*"

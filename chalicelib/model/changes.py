@@ -46,8 +46,8 @@ class Change:
     """A transaction of one actor. Each method adds a step.
 
     `check` raises an error if the item of the first step is not in the state that the request requires. `request` has
-    the idempotency key. `other_writes` have no audit event. If several conditions fail, an error of these writes is
-    raised.
+    the idempotency key. `other_writes` have no audit event. If several conditions fail, errors of `other_writes` take
+    precedence.
     """
 
     by: Trail
@@ -61,7 +61,7 @@ class Change:
         return tuple(step.event for step in self.steps if step.event)
 
     def put(self, item: Item, *, details: Details = _NONE, more: Details = _NONE) -> "Change":
-        """Create an item. Its audit event shows `details` (default: the item's audited fields), and also `more`."""
+        """Create an item. Its audit event shows `details` and `more`. By default, `details` are its audited fields."""
         kind = kinds.identify_item(item)
         item_writes = writes.put(item, _parent(item) if kind and kind.is_shown_in_parent else None)
         event = None
@@ -214,9 +214,9 @@ def delete(change: Change, scope: str, id: str) -> bool:
 
 
 class _Endings:
-    """Ends items with lapsed leases when other items take their unique keys.
+    """Ends an item with a lapsed lease when another item takes one of its unique keys.
 
-    The stored type of the ended item determines the writes.
+    The stored type of the ended item returns the writes.
     """
 
     def find_lease(self, home: str, attributes: Mapping[str, Any]) -> ItemKey | None:

@@ -160,7 +160,7 @@ def _add_actor(record: Record, _forms: Forms) -> Sequence[Write]:
     acted = f"{item.account}#{trail.build_actor_key(actor['key_id'] or actor['type'], 0)}"
     there = Condition("attribute_exists(#id) AND attribute_not_exists(#acted)")
     update = Write.update(item.scope, item.id, there, sets={"acted": acted})
-    acting = ApiKey(owner_id=actor["owner_id"])  # audit events do not contain the expiry of the key
+    acting = ApiKey(owner_id=actor["owner_id"])  # without an expiry, which audit events do not contain
     return (update, *(_keep_key(item.account, acting, actor["key_id"]) if actor["key_id"] else ()))
 
 
@@ -226,7 +226,7 @@ def _replace_name_keys(record: Record, forms: Forms) -> Sequence[Write]:
 
 
 def _move(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Move a record to its primary key in the new format. For example, all routes get one collection."""
+    """Move a record to its primary key in the new format. Format 3 has all routes of an account in one collection."""
     item = Item.from_record(record)
     scope, id = item_keys.build_migrated(item.key)
     if (scope, id) == item.key or record["id"] == unique_keys.ID:
@@ -288,7 +288,7 @@ _ADDITIONS = (
     Migration("unique keys of names below TUNNEL_DOMAIN and of hostports", _replace_name_keys),
     Migration("list of edges that the live edge reads", _list_edge),
     Migration("list of special names that edge hosts load at their start", _list_special_names),
-    # this one migration adds every new field that has a default
+    # a new field with a default needs no migration of its own, because this migration adds all such fields
     Migration("missing fields that have a default", _add_defaults),
     Migration("expiry of API keys that have an end", _set_expiry),
 )

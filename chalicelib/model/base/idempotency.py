@@ -13,7 +13,7 @@ from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records.items import Item
 
 _ID = "request"
-_KEPT_FOR = 24 * 60 * 60  # seconds
+_KEPT_FOR = 24 * 60 * 60  # seconds for which an idempotency key is stored
 
 
 class Repeated(Exception):

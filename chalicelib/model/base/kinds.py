@@ -33,8 +33,8 @@ class Kind:
     # the variable for a resource's id in paths, for example edge_id in /edges/https/{edge_id}. API Gateway allows one
     # name at each position of a path, so a kind uses the same name as the paths of its child kinds
     variable: str = "id"
-    is_shown_in_parent: bool = False  # if true, a change of a resource raises its parent's revision too
-    lets_edge_act: bool = False  # if true, the edge can write audit events for accounts with a resource of this kind
+    is_shown_in_parent: bool = False  # the parent's response shows the resource, so a change raises both revisions
+    lets_edge_act: bool = False  # the edge can write audit events for accounts with a resource of this kind
 
     def has(self, id: str) -> bool:
         """Return whether a text has the form of an id of this kind."""
@@ -50,9 +50,9 @@ class Kind:
 
     @property
     def may_be_elsewhere(self) -> bool:
-        """Return whether another system can have resources of this kind, which have no record in the table.
+        """Return whether a resource of this kind can exist only in another system, without a record in the table.
 
-        True for edges and routes.
+        This can be so for edges and routes.
         """
         return self.path.startswith("/edges/")
 
@@ -77,7 +77,7 @@ class Kind:
         return _type(self.stored) if self.stored else Stored
 
 
-EDGE = "edge"  # takes the place of an account's id in the partition keys of internal records
+EDGE = "edge"  # the partition keys of internal records have this word in place of an account's id
 
 _BACKEND = ("backend_id", "backends")
 _OWNER = ("owner_id",)
@@ -220,7 +220,7 @@ TCP_EDGES = Kind("edgtcp", "/edges/tcp", "TCP edge", "tcp_edges", "chalicelib.mo
 ACCOUNTS = Kind("acct", name="account", stored="chalicelib.model.accounts.accounts.Account", served=False)
 ENDPOINTS = Kind("ep", served=False)
 TUNNEL_SESSIONS = Kind("ts", served=False)
-# Backends that only other systems have. One regular expression matches the prefixes of all their ids.
+# Backends that exist only in other systems. The regular expression matches the prefixes of all their ids.
 OTHER_BACKENDS = Kind("bkd[a-z]*", "/backends", named_by=_BACKEND)
 
 EDGES = (HTTPS_EDGES, TLS_EDGES, TCP_EDGES)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from chalicelib import crypto
 
 _CERTIFICATE = "-cert-v01@openssh.com"
-# The number of fields of a key in the wire form of its type (RFC 4253, 5656, 8709).
+# For each key type: the number of fields that follow the type in the wire form of a key (RFC 4253, 5656, 8709).
 _FIELDS = {"ssh-ed25519": 1, "ssh-rsa": 2, **dict.fromkeys((f"ecdsa-sha2-nistp{bits}" for bits in (256, 384, 521)), 2)}
 _NUMBERS = 12  # bytes of a certificate's serial and type, which precede its key id (PROTOCOL.certkeys)
 

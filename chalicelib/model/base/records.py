@@ -29,7 +29,7 @@ class Packing(Protocol):
 
 @dataclass(frozen=True)
 class Ending:
-    """Details for the audit event of an ended lease, and further writes for the transaction that removes the item."""
+    """The event details and further writes of a transaction that removes an item after the end of its lease."""
 
     details: Mapping[str, Any] = field(default_factory=dict)
     writes: Sequence[Write] = ()
@@ -42,9 +42,9 @@ class NotReady(Exception):
     """
 
     def make_room(self) -> bool:
-        """Make the writes without which the transaction fails again.
+        """Make the writes that the transaction requires. Return whether to try the transaction again.
 
-        Return whether to try the transaction again. Raises aws.Unavailable.
+        Raises aws.Unavailable.
         """
         return False
 
@@ -293,7 +293,7 @@ def keys_of_change(item: Item, before: Stored, after: Stored) -> tuple[UniqueKey
     for key in after.unique_keys(item.account, item.id):
         if key not in known or (former and key not in item.unique_keys):
             keys.append(key)
-        elif key in item.unique_keys:  # users that version 2.0.0 stored have only one of two unique keys
+        elif key in item.unique_keys:  # a user from version 2.0.0 has only one of two keys; the other is not added here
             changed = {name: value for name, value in key.attributes.items() if value != known[key].get(name)}
             keys.append(replace(key, attributes=changed))
     return tuple(keys)

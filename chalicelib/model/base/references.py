@@ -27,5 +27,5 @@ def list_recorded(account: str, named: References, *, module: str = "") -> tuple
         Reference(module, items.scope(account, kind.path), id, field)
         for field, ids in named.items()
         for id in ids
-        if (kind := kinds.identify(id)) is not kinds.USERS  # a user with keys or credentials cannot be deleted anyway
+        if (kind := kinds.identify(id)) is not kinds.USERS  # no reference required: a user with keys cannot be deleted
     )

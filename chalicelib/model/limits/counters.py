@@ -25,7 +25,7 @@ Add = Callable[[str, int, int], Mapping[int, int]]
 
 
 class Use(NamedTuple):
-    """A limit `rate` that applies to a request, and the amount `cost` that the request takes of it.
+    """A limit that a request counts toward. The request takes the amount `cost` of the limit `rate`.
 
     `scope` names the counter of the limit. If `is_shared`, the counts of all processes are added up.
     """
@@ -54,8 +54,8 @@ class Counter:
     def __init__(self, rate: Rate, now: float) -> None:
         self.level, self.at, self.share = float(rate.burst), now, 1.0
         self.window, self.count, self.is_due = int(now // SECONDS), 0, False
-        # Each is the number of a time window and the count of requests in it: `last` is the latest complete window,
-        # `before` is the last window that was reported.
+        # `last` is the latest complete time window, `before` the last window that was reported. Each is the number of
+        # the window and its count of requests.
         self.last = self.before = _NO_WINDOW
 
     def refill(self, rate: Rate, now: float) -> None:
@@ -125,9 +125,9 @@ class Counters:
     def admit(self, uses: Sequence[Use], now: float) -> tuple[bool, list[Standing]]:
         """Return whether a request exceeds none of its limits, and the limits' remaining amounts.
 
-        A rejected request takes nothing from the limits. This call also reports the counts of the last time window that
-        are due to be reported. If the request is admitted, it reports them only in the second half of the current
-        window.
+        A rejected request takes nothing from the limits. This call also reports counts of the last time window, if the
+        counters are due to report them. If the request is admitted, the call reports only in the second half of the
+        current window.
         """
         with self._lock:
             pairs = [(self._find(use, now), use) for use in uses]

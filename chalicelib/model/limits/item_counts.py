@@ -33,7 +33,7 @@ class TooManyItems(LimitReached):
         same = Condition("attribute_not_exists(#revision)")
         if revision is not None:
             same = Condition("#revision = :revision", {"revision": revision})
-        with suppress(ConditionFailed):  # another transaction has changed the count meanwhile
+        with suppress(ConditionFailed):  # another transaction has stored a newer count meanwhile
             dynamodb.do(Write.update(*item_key, same, sets={"count": number}, adds=_CHANGED, defaults=_SCHEMA))
         return True
 

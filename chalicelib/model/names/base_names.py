@@ -127,7 +127,7 @@ def _check(_table: str, tunnel_domain: str, tcp_ports: str) -> None:
     if tunnel_domain and not stored:
         try:
             dynamodb.do(Write.put(Item(*_SETTINGS, body).to_record(), Condition("attribute_not_exists(#id)")))
-        except ConditionFailed:  # another process has stored its settings meanwhile
+        except ConditionFailed:  # another process has stored settings meanwhile, which are compared below
             stored = _read_settings()
     if stored and (sentence := compare_settings(stored, (tunnel_domain, tcp_ports))):
         raise OtherSettingsError(sentence)

@@ -213,9 +213,9 @@ def _put_lost(account: str, id: str, body: Mapping[str, str]) -> Write:
 
 
 def _replace(before: Item, order: UnfinishedOrder) -> list[Write]:
-    """Return the write that schedules the deletion of a reservation's former issued certificate.
+    """Return the write that schedules the deletion of the certificate that the order's certificate replaces.
 
-    Return no write if the issuer has not issued another certificate for the reservation before.
+    Return no write if the reservation has no earlier issued certificate.
     """
     id = before.body.get("issued_certificate_id")
     if not id or id == order.certificate_id:

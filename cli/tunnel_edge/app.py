@@ -78,7 +78,9 @@ def run(arguments: list[str]) -> int:
     except CommandError as error:
         _report(error, context)
         return error.code
-    except BrokenPipeError:  # the program that reads the output, for example `head`, has ended
+    except BrokenPipeError:
+        # A program that reads the output, for example `head`, has ended. Python writes buffered output when it exits,
+        # and would fail again. So that output goes to /dev/null.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         _report(CommandError(str(error)), context)

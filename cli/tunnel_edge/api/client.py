@@ -210,7 +210,7 @@ def _reason(error: Exception) -> str:
 
 
 def _wait(answer: Answer, attempt: int) -> float:
-    """Return the seconds to wait before the next attempt: those in `Retry-After`, if the service has sent it."""
+    """Return the seconds to wait before the next attempt. A header `Retry-After` of the service has precedence."""
     after = answer.headers.get("retry-after", "")
     if after.isdigit():
         return float(after)

@@ -42,7 +42,7 @@ def from_answer(status: int, content: bytes) -> ApiError:
 
 
 def _sentences(status: int, body: Mapping[str, Any]) -> str:
-    """Return lines for people: the message, a line for each field in `details`, and the id of the operation."""
+    """Return the lines of an error for a person: the message, each field of `details`, and the operation's id."""
     lines = [str(body.get("msg") or f"The service answered with the status {status}.")]
     details = body.get("details")
     fields = dict(details) if isinstance(details, dict) else {}

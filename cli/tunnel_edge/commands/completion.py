@@ -13,7 +13,7 @@ from tunnel_edge.identity import session
 from tunnel_edge.tunnels import background
 
 VARIABLE = "_TE_COMPLETE"
-SECONDS = 0.3  # seconds in which the service must send the list of ids
+SECONDS = 0.3  # seconds to wait for a list of ids from the service. A slower list is not offered
 _POWERSHELL = """\
 Register-ArgumentCompleter -Native -CommandName te -ScriptBlock {
     param($word, $ast, $position)
@@ -67,12 +67,12 @@ def ids(operation: Operation, ctx: click.Context, name: str, incomplete: str) ->
 
     try:
         entries = background.start_in_thread(lambda: _read(path.format_map(ctx.params)))(SECONDS)[list_operation.items]
-    except Exception:  # after any failure nothing is printed, because the shell would insert it into the command
+    except Exception:  # print no error: the shell would insert its text into the command line
         return []
     return [entry["id"] for entry in entries if entry["id"].startswith(incomplete)]
 
 
 def _read(path: str) -> Any:
-    """Return the first page of a list. Never prompt or open a browser for that."""
+    """Return the first page of a list, without prompts and without a browser."""
     client = session.open_session(timeout=SECONDS, attempts=1, may_ask=False).client
     return client.get(path, limit="100")

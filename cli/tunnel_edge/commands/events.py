@@ -15,8 +15,10 @@ from tunnel_edge.commands.options import Command
 
 COLUMNS = ("created_at", "action", "resource_id", "actor.name", "id")
 _INTERVAL = 1.0  # seconds between two requests for new events
-_OVERLAP = timedelta(seconds=10)  # an event can appear in the list some seconds after its `created_at`
-_REMEMBERED = 20_000  # ids of printed events that are stored, more than can occur during `_OVERLAP`
+# An event can appear in the list some seconds after its `created_at`. So each request asks for the events since
+# _OVERLAP before the last event. _REMEMBERED is how many ids of printed events are stored, to print each event once.
+_OVERLAP = timedelta(seconds=10)
+_REMEMBERED = 20_000
 
 
 @click.command(cls=Command)

@@ -16,7 +16,7 @@ from tunnel_edge.errors import FAILED, NOT_FOUND, USAGE, CommandError
 from tunnel_edge.inspector.control import shorten_path, socket_file
 
 _COLUMNS = ("id", "at", "client", "method", "path", "status", "ms")
-_TIMEOUT = 60.0  # seconds for a command, which can be a replay
+_TIMEOUT = 60.0  # seconds to wait for the result of a command. A replay waits for the local server
 _PID = click.option("--pid", type=int, help="The process of te http. Default: the newest one.")
 _SECRETS = click.option("--with-secrets", is_flag=True, help="Show the values of cookies and of authorization headers.")
 

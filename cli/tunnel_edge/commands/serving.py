@@ -98,7 +98,7 @@ async def _serve(
                 from tunnel_edge.commands import inspecting
 
                 open_tap = await inspecting.start(server, listener, screen, stack)
-            gc.freeze()  # garbage collections skip objects of imported modules, which stay in memory anyway
+            gc.freeze()  # exempt the objects of imported modules, which are never garbage, from garbage collections
             gc.set_threshold(20_000, 20, 50)  # collect garbage rarely: each collection visits all recorded requests
             gc.enable()
 

@@ -136,7 +136,7 @@ def _begin(open_session: "Callable[[], Session]", work: Callable[[], _Prepared])
     from tunnel_edge.tunnels import background
 
     if sys.platform != "linux":
-        open_session()  # opened here, because two threads must not open the session at the same time
+        open_session()  # before the thread starts, because two threads must not open the session at the same time
         return background.start_in_thread(work)
 
     def work_in_child() -> _Prepared:
@@ -170,7 +170,8 @@ def _prepare(session: "Session", tunnel: RequestedTunnel, *, with_key: bool) -> 
     from tunnel_edge.tunnels import background
 
     fetching = background.start_in_thread(lambda: _fetch(session))
-    from tunnel_edge.ssh import keys  # imported here, while the thread waits for the service
+    # These imports take long, so they run while the thread waits for the service.
+    from tunnel_edge.ssh import keys
     from tunnel_edge.tunnels import sign_in
 
     key = keys.generate()

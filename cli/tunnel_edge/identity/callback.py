@@ -11,7 +11,7 @@ from tunnel_edge.errors import NOT_SIGNED_IN, CommandError
 from tunnel_edge.identity.oidc import Attempt
 
 PATH = "/callback"
-SECONDS = 600  # seconds in which the user must complete the sign-in
+SECONDS = 600  # seconds after which a sign-in fails if the user has not completed it
 _PAGE = b"""<!doctype html><html lang="en"><meta charset="utf-8"><title>te</title>
 <p>The sign-in is done here. Return to the terminal, and close this page.</p></html>
 """
@@ -53,7 +53,7 @@ def listen() -> Iterator[Callback]:
 
 class _Handler(BaseHTTPRequestHandler):
     server: Callback
-    timeout = 10  # seconds for a request
+    timeout = 10  # seconds in which the browser must send its request
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)

@@ -17,7 +17,7 @@ from tunnel_edge.api.errors import UnreachableError
 from tunnel_edge.errors import FAILED, NOT_SIGNED_IN, CommandError
 
 _DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
-_TIMEOUT = 10.0  # seconds for an answer of the issuer
+_TIMEOUT = 10.0  # seconds to wait for an answer of the issuer
 
 
 @dataclass(frozen=True)

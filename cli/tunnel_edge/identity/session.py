@@ -13,7 +13,7 @@ from tunnel_edge.identity import exchange, locks, profiles, store
 from tunnel_edge.identity.profiles import Profile
 from tunnel_edge.identity.store import Secret
 
-_RENEWED = 0.1  # a token is renewed when less than this share of its lifetime is left
+_RENEWED = 0.1  # the share of a token's lifetime: the token is renewed if less than this share is left
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Session:
     profile: Profile
     client: Client
     storage: str = ""
-    # a function that requests an SSH user certificate with the OIDC token of a pipeline. None: use the API key instead
+    # Requests an SSH user certificate with the OIDC token of a pipeline. If `sign` is None, the API key is used.
     sign: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
     may_fork: bool = False
 

@@ -13,7 +13,7 @@ from tunnel_edge.identity import browser, callback, exchange
 from tunnel_edge.identity.oidc import Attempt, Provider, Tokens
 from tunnel_edge.identity.profiles import Profile
 
-_PASTED = 3  # attempts to paste a URL
+_PASTED = 3  # how often a user can paste a URL before the sign-in fails
 
 
 class SignInMethod(Enum):

@@ -77,7 +77,7 @@ def _keyring() -> Any:
         from keyring.backends import fail, null
 
         return None if isinstance(keyring.get_keyring(), fail.Keyring | null.Keyring) else keyring
-    except Exception:  # a keyring's backend can raise any error: treat it as missing
+    except Exception:  # a keyring's backend can raise any error. Such a keyring cannot be used
         return None
 
 

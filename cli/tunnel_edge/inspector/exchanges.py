@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 MAX_EXCHANGES = 500
-MAX_BODY = 256 * 1024  # limit in bytes for each recorded body
-MAX_MEMORY = 64 * 1024 * 1024  # limit in bytes for all recorded exchanges together
+MAX_BODY = 256 * 1024  # the most bytes recorded of each body. Further bytes are only counted
+MAX_MEMORY = 64 * 1024 * 1024  # the most bytes of all exchanges together. Beyond it, the oldest ones are dropped
 
-_OVERHEAD = 2048  # bytes that an exchange takes besides its heads and bodies
+_OVERHEAD = 2048  # estimated bytes of memory that an exchange takes besides its heads and bodies
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Message:
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """Return names and values as they were sent."""
+        """Return the names and values of all headers as they were sent."""
         return tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in self.raw_headers)
 
     @property
@@ -112,7 +112,7 @@ class Journal:
         return exchange
 
     def update(self, exchange: Exchange) -> None:
-        """Measure a changed exchange again, and drop the oldest exchanges that exceed the limits."""
+        """Measure a changed exchange again. Drop the oldest exchanges until the journal is within its limits."""
         if exchange.is_dropped:
             return
         weight = exchange.measure()

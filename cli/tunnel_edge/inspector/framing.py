@@ -18,7 +18,8 @@ def body_length(head: h11.Request | h11.Response | h11.InformationalResponse, an
     """
     if not isinstance(head, h11.Request) and (head.status_code in (204, 304) or answered == "HEAD"):
         return 0
-    headers = dict(head.headers)  # h11 has rejected different Content-Length values and unknown codings
+    # h11 has already rejected several different values of Content-Length, and unknown transfer codings.
+    headers = dict(head.headers)
     if b"transfer-encoding" in headers:
         return None
     if length := headers.get(b"content-length"):

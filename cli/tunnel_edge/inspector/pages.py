@@ -8,7 +8,7 @@ from tunnel_edge.inspector import exports, replay, texts
 from tunnel_edge.inspector.exchanges import Exchange, Message
 from tunnel_edge.inspector.html import Html, join, tag
 
-_MAX_TEXT = 64 * 1024  # characters of a body that a page shows
+_MAX_TEXT = 64 * 1024  # the most characters of a body that a page shows
 
 
 @dataclass(frozen=True)

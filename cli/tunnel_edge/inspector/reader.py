@@ -10,9 +10,9 @@ _MAX_HEAD = 128 * 1024  # size limit of a request line or status line with heade
 class MessageReader:
     """Reads the messages of one direction of a connection, with a new h11 parser for each message.
 
-    An h11 object that parses both directions would also have to send the responses. `head` has the bytes of a message
-    until its headers are complete. `remaining` is how many bytes of the body are missing, or None if only the parser
-    can find the end of the body.
+    One h11 object cannot read both directions: it can only receive one of them, and builds the messages of the other.
+    `head` has the bytes of a message until its headers are complete. `remaining` is how many bytes of the body are
+    missing, or None if only the parser can find the end of the body.
     """
 
     def __init__(self, role: type[h11.CLIENT] | type[h11.SERVER]) -> None:

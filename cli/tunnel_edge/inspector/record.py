@@ -156,7 +156,7 @@ class Recorder:
                 self._end(reader, reader.rest())
             case h11.Data():
                 pass
-            case _:  # the parser needs more data, or waits for the other direction
+            case _:  # the parser has no event before more data arrives, or before the other direction continues
                 self._busy = None
 
     def _on_request_head(self, event: h11.Request) -> None:

@@ -8,7 +8,7 @@ from tunnel_edge.inspector import texts
 from tunnel_edge.inspector.exchanges import Exchange, Message
 from tunnel_edge.inspector.recording import Recording
 
-_TIMEOUT = 30.0  # seconds from the connection to the end of the response
+_TIMEOUT = 30.0  # seconds after which a replay ends, even if its response is not complete
 _MARK = b"X-Te-Replay: 1\r\n"
 _FIRST_LINE = re.compile(rb"[^\r\n]+\r?\n")
 _CHUNKED = re.compile(rb"(?im)^transfer-encoding:[^\r\n]*")
@@ -86,7 +86,7 @@ def mark(content: bytes) -> bytes:
     first = _FIRST_LINE.match(content)
     if not first:
         raise ReplayRefused("A request begins with a line such as GET /path HTTP/1.1.")
-    # a replay that is replayed again has this header already
+    # A request that is itself a replay has this header already.
     if content[first.end() : first.end() + len(_MARK)] == _MARK:
         return content
     return content[: first.end()] + _MARK + content[first.end() :]

@@ -19,9 +19,9 @@ from tunnel_edge.inspector.html import Html
 from tunnel_edge.inspector.pages import Site, View
 from tunnel_edge.inspector.replay import Replay, ReplayRefused, from_text
 
-_MAX_BODY = 2 * 1024 * 1024  # bytes of a form that the server accepts
+_MAX_BODY = 2 * 1024 * 1024  # the most bytes of a form that a browser can send
 _MAX_CONNECTIONS = 32
-_TIMEOUT = 10.0  # seconds to receive a request
+_TIMEOUT = 10.0  # seconds in which a browser must send its request
 _PERIOD = 0.2  # seconds between two updates of a page
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
@@ -91,7 +91,7 @@ class Inspector:
                     request, body = await _receive(parser, reader)
                 await self._answer(parser, writer, request, body)
         except (OSError, TimeoutError, h11.ProtocolError):
-            pass  # the client has gone, is too slow, or does not speak HTTP
+            pass  # send no answer: the client closed the connection, is too slow, or does not speak HTTP
         except asyncio.CancelledError:
             pass  # te is ending. asyncio would log the cancellation as an error
         finally:

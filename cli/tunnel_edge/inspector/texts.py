@@ -14,7 +14,7 @@ MASK = "••••••••"
 _SECRETS = frozenset({"authorization", "cookie", "set-cookie", "proxy-authorization", "x-api-key"})
 _COMPRESSED = {"gzip": 31, "x-gzip": 31, "deflate": 47}  # zlib's window bits, by Content-Encoding
 _MAX_LINES = 400  # bodies with more lines are not compared line by line
-_HEX_ROWS = 1024  # a hexadecimal view shows at most so many rows of 16 bytes
+_HEX_ROWS = 1024  # the most rows of 16 bytes in a hexadecimal view
 
 
 def is_secret(name: str) -> bool:

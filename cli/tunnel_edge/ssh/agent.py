@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from tunnel_edge.errors import FAILED, CommandError
 from tunnel_edge.ssh.wire import Certificate, Reader, string
 
-_TIMEOUT = 3.0  # seconds for an answer
+_TIMEOUT = 3.0  # seconds to wait for an answer of the agent
 _WINDOWS_PIPE = r"\\.\pipe\openssh-ssh-agent"
 _FAILURE, _SUCCESS, _LIST, _LISTED, _REMOVE, _ADD = 5, 6, 11, 12, 18, 25
 _LIFETIME, _CONFIRM = 1, 2

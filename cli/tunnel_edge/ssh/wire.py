@@ -48,7 +48,7 @@ def public_key(private: bytes) -> bytes | None:
             return None
         for _ in ("cipher", "key derivation", "its options"):
             reader.string()
-        reader.uint32()  # key count
+        reader.uint32()  # skip the number of keys
         public = Reader(reader.string())
         return public.string() if public.string() == _ED25519 else None
     except ValueError:
@@ -72,12 +72,12 @@ class Certificate:
         try:
             if reader.string() != _ED25519_CERTIFICATE:
                 return None
-            reader.string()  # nonce
+            reader.string()  # skip the nonce
             public_key = reader.string()
-            reader.uint64()  # serial
-            reader.uint32()  # type
-            reader.string()  # key id
-            reader.string()  # principals
+            reader.uint64()  # skip the serial
+            reader.uint32()  # skip the type of the certificate
+            reader.string()  # skip the key id
+            reader.string()  # skip the principals
             valid_after, valid_before = reader.uint64(), reader.uint64()
             for _ in ("critical options", "extensions", "reserved"):
                 reader.string()

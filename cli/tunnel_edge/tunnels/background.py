@@ -29,7 +29,7 @@ def start_in_thread(work: Callable[[], _T]) -> Callable[..., _T]:
     def run() -> None:
         try:
             future.set_result(work())
-        except BaseException as error:  # raised again by `future.result`, in the thread that waits
+        except BaseException as error:  # `future.result` raises the error in the thread that waits for the result
             future.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()

@@ -77,7 +77,8 @@ class Connection:
         An older gateway has no such subsystem: read its sentences from a terminal session.
         """
         create: Any = functools.partial(self._connection.create_session, encoding="utf-8", errors="replace")
-        with contextlib.suppress(OSError, asyncssh.Error):  # the connection has ended
+        # If the connection has ended, these calls fail. The end of the connection is handled elsewhere.
+        with contextlib.suppress(OSError, asyncssh.Error):
             try:
                 await create(lambda: _Lines(self._on_line), subsystem="events")
             except asyncssh.ChannelOpenError:
@@ -156,7 +157,7 @@ async def _agent_keys() -> Sequence[asyncssh.SSHKeyPair]:
 
 
 class _Spelling(str):
-    """A host whose `lower` changes nothing, because asyncssh would convert it to lower case.
+    """A host name that asyncssh cannot convert to lower case, because its method `lower` changes nothing.
 
     The host in the SSH request for a tunnel can be a list of labels, for example `team=Web`. Labels are case-sensitive.
     """
@@ -166,7 +167,7 @@ class _Spelling(str):
 
 
 def _trust_keys(lines: Sequence[str]) -> tuple[list[asyncssh.SSHKey], list[asyncssh.SSHKey], list[asyncssh.SSHKey]]:
-    """Return the trusted host keys, for asyncssh with no authorities and no revoked keys.
+    """Return three lists for asyncssh: trusted host keys, no authorities, and no revoked keys.
 
     Unreadable lines are left out.
     """

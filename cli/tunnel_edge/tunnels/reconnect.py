@@ -3,11 +3,11 @@
 import random
 from collections.abc import Callable
 
-_FIRST, _LONGEST = 1.0, 15.0  # seconds of the first and the longest wait
+_FIRST, _LONGEST = 1.0, 15.0  # seconds of the first and the longest wait between two attempts to connect
 _STABLE = 1.0  # seconds: if a tunnel was open for this time and is lost, the next attempt begins at once
 _MAX_NOTICE = 300.0  # seconds of the longest wait that a gateway can request
 _JITTER = 0.25
-_TEMPORARY = {"unavailable"}  # refusals after which `te` tries again, even before the tunnel is first open
+_TEMPORARY = {"unavailable"}  # reasons of a refusal after which `te` tries again, even if the tunnel was never open
 
 
 class Reconnect:

@@ -85,7 +85,7 @@ class _Local(asyncio.Protocol):
         self._peers.add(self)
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=_HIGH_WATER)
-        self._transport.pause_reading()  # read nothing until the channel is open
+        self._transport.pause_reading()  # bytes can only be passed on after `attach`
 
     def attach(self, channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
         """Begin to pass bytes to the channel, which is open now."""

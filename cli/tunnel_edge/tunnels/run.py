@@ -23,7 +23,7 @@ from tunnel_edge.tunnels.reconnect import Reconnect
 from tunnel_edge.tunnels.relay import Relay
 from tunnel_edge.tunnels.requested import RequestedTunnel
 
-_FIRST_TRIES = 3  # the command ends after so many failed connections before the tunnel is first open
+_FIRST_TRIES = 3  # failed connections after which the command ends, if the tunnel was never open
 
 
 class Screen(Protocol):

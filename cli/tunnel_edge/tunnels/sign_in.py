@@ -28,16 +28,17 @@ from tunnel_edge.tunnels.requested import RequestedTunnel
 
 AGENT = "agent"  # the value of --identity for the keys of the agent
 
-_PRINCIPAL = "tunnel-edge"  # the principal of certificates: it should not be a user name on any machine
-_USER = "te"  # with the key of an SSH credential, the gateway accepts every user name
-_LIFETIME = 24 * 3600  # lifetime in seconds that is requested for a certificate. A policy can permit less.
-# A certificate is renewed between 60 and 2 seconds before its expiry, depending on its lifetime
+# The principal of certificates. No machine should have a user with this name: a certificate could be used to log in.
+_PRINCIPAL = "tunnel-edge"
+_USER = "te"  # the SSH user name for the key of an SSH credential: the gateway accepts every user name for such a key
+_LIFETIME = 24 * 3600  # lifetime in seconds that is requested for a certificate. A policy can permit less
+# A certificate is renewed when a tenth of its lifetime is left, but at most 60 and at least 2 seconds before its end.
 _MARGIN, _MIN_MARGIN = 60.0, 2.0
 _MAX_PORTS = 100  # ports in a credential's ACL if the command names none. An ACL has at most 1,000 rules
 _MAX_SECONDS = re.compile(r"at most (\d+) seconds")
 # the beginnings of asyncssh's errors for a missing or wrong passphrase
 _ENCRYPTED = ("Passphrase must be specified", "Unable to decrypt")
-_TRIES = 3  # attempts to change the ACL, because other processes may change it at the same time
+_TRIES = 3  # attempts to change the ACL. An attempt fails if another process changes the ACL at the same time
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ class Credentials:
                 answer = self.client.send("GET", f"/ssh_credentials/{id}")
                 acl = answer.json["acl"]
                 missing = [rule for rule in dict.fromkeys(self.rules) if rule not in acl]
-                if acl and missing:  # an empty ACL already permits everything
+                if acl and missing:  # an empty ACL permits everything, so adding rules to it would restrict it
                     headers = {"If-Match": answer.headers.get("etag", "*")}
                     self.client.send("PATCH", f"/ssh_credentials/{id}", {"acl": [*acl, *missing]}, headers=headers)
             except ApiError as error:

@@ -8,23 +8,23 @@ from asyncssh.packet import UInt32
 
 
 def bound(channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
-    """Limit the data that a new channel stores while its session pauses reading, to one window.
+    """Limit the data that a new channel stores while its session pauses reading, to one SSH window.
 
-    After a pause, asyncssh itself permits its peer to send another window as soon as it delivers the first stored piece
-    of data. It does not count the other stored pieces, so the memory would grow with each pause.
+    After a pause, asyncssh delivers the stored pieces of data to the session. With the first piece, it already permits
+    the peer to send another window, and ignores the other stored pieces. So the memory would grow with each pause.
     """
     channel._deliver_data = _Window(channel).deliver  # type: ignore[method-assign]
 
 
 def release(channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
     """Break the reference cycle of a closed channel, which would keep it in memory until a garbage collection."""
-    del channel._deliver_data  # the attribute that `bound` has set, so that asyncssh's own method applies
+    del channel._deliver_data  # `bound` set this attribute. Without it, asyncssh's own method is called
 
 
 class _Window:
     def __init__(self, channel: "asyncssh.SSHTCPChannel[bytes]") -> None:
         self._channel = channel
-        # the bytes that the peer may still send, plus the received bytes that are not delivered yet
+        # Bytes: those that the peer may still send, plus those that were received but not delivered yet.
         self._room = channel._recv_window
 
     def deliver(self, data: bytes, datatype: Any) -> None:

@@ -1,7 +1,6 @@
-"""The list of all edges that have hostports, for edge hosts of earlier versions. Each edge has a separate record in the
-list.
+"""The list of all edges that have hostports (host:port). Only edge hosts of earlier versions read this list.
 
-The transaction that changes an edge also adds or removes the edge's record.
+Each edge has a separate record in the list. The transaction that changes an edge also adds or removes this record.
 """
 
 from collections.abc import Sequence
@@ -20,7 +19,10 @@ _SHARDS = Shards(items.scope(EDGE, "/edges/"), 16)
 
 
 def hostports(item: Item) -> Sequence[str]:
-    """Return the hostports of an edge, from its unique keys if it is malformed. Other items have none."""
+    """Return the hostports of an edge. Return () for an item of any other kind.
+
+    If the edge is malformed, its hostports are read from its unique keys.
+    """
     if item.path not in _PATHS:
         return ()
     if item.malformed:

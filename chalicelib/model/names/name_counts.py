@@ -68,7 +68,10 @@ def count_elsewhere(item: Item) -> int:
 
 
 def sum_counts(writes: Iterable[Write], names_elsewhere: int = 0) -> Mapping[str, int]:
-    """Return the changes of the name counts by some writes, added up by count. Zeros are left out."""
+    """Return how much some writes add to each name count in total. Counts that stay equal are left out.
+
+    `names_elsewhere` is added to the count of names in use.
+    """
     total = Counter({"names": names_elsewhere})
     for write in writes:
         total.update(write.counts)
@@ -78,8 +81,9 @@ def sum_counts(writes: Iterable[Write], names_elsewhere: int = 0) -> Mapping[str
 def prepare(before: Item | None, after: Item | None, item_writes: Iterable[Write]) -> list[Write]:
     """Return the write that changes the name counts for a changed item.
 
-    The attribute `counts` of each write of the item says how it changes the name counts. If the change adds cooldowns,
-    cooldowns that have ended are first subtracted from the stored count. Raises aws.Unavailable.
+    `item_writes` are the writes that change the item. The attribute `counts` of a write contains the numbers that the
+    write adds to the name counts. If the change adds cooldowns, ended cooldowns are first subtracted from the stored
+    count. Raises aws.Unavailable.
     """
     new, old = (count_elsewhere(item) if item else 0 for item in (after, before))
     counts = sum_counts(item_writes, new - old)
@@ -109,13 +113,13 @@ def add(account: str, counts: Mapping[str, int], *, bounds: Mapping[str, int] = 
 def remove_ended_cooldowns(account: str, counts: Mapping[str, int]) -> None:
     """Subtract ended cooldowns from the stored count if a change will add cooldowns.
 
-    `counts` are the changes of the counts. Raises aws.Unavailable.
+    `counts` are the numbers that the change adds to the name counts. Raises aws.Unavailable.
     """
     if counts.get("cooldown", 0) <= 0:
         return
     if ended := list(islice(cooldowns.read_ended(account), _AT_ONCE)):
         count = sum(len(record.values) for record in ended)
-        with suppress(TransactionFailed):  # another process has removed some of the ended cooldowns
+        with suppress(TransactionFailed):  # another process has removed and subtracted some of these cooldowns already
             removals = [record.remove(record.values) for record in ended]
             dynamodb.transact([*removals, *add(account, {"cooldown": -count})])
 
@@ -144,6 +148,6 @@ def _end_oldest(account: str, count: int) -> bool:
     removals = [record.remove(values) for record, values in lists.items()]
     changes = [write for group in ends for write in group] + removals
     if chosen:
-        with suppress(TransactionFailed):  # another process has ended some of the chosen cooldowns
+        with suppress(TransactionFailed):  # another process has ended some of these cooldowns: the caller tries again
             dynamodb.transact([*changes, *add(account, {"cooldown": -len(chosen)})])
     return bool(chosen)

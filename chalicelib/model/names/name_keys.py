@@ -1,6 +1,7 @@
 """The unique keys that decide which account owns a host, and which edge, tunnel or reservation uses it. Does no I/O.
 
-An item key is the primary key (`scope` and `id`) of a record. A key is the record of a unique key.
+A unique key is the record that makes a name unique: it refers to the items that have the name. In this file, "key"
+means such a record, and "item key" means the primary key (`scope` and `id`) of any record.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +15,8 @@ from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.storage.records import unique_keys
 from chalicelib.storage.records.change_log import ItemKey
 
-_MAX_DIRECT = 10  # if a base name has more reservations, only those that cover the host are read
+# the most reservations of a base name that are all read; of more reservations, only those that cover the host are read
+_MAX_DIRECT = 10
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,9 @@ class NameKey:
 
     @property
     def is_in_use(self) -> bool:
-        """Return whether an item has the unique key.
+        """Return whether an item of an account has the unique key.
 
-        Return False during a cooldown, and for a name that is only banned.
+        Return False for a name in cooldown, and for a name that the operator has banned.
         """
         return bool(self.owner_id or self.sharers) and not kinds.is_internal(self.scope)
 
@@ -61,7 +63,10 @@ class NameKey:
         return [sharer for sharer in shared if sharer.scope.endswith(f"#{kinds.RESERVED_ADDRS.path}")]
 
     def find_owner_item(self, kind: kinds.Kind) -> ItemKey | None:
-        """Return the primary key of the only item with the key. Return None unless the item is of this kind."""
+        """Return the primary key of the item that owns the key exclusively.
+
+        Return None if there is no such item, or if its kind is not `kind`.
+        """
         is_alike = self.owner_id and self.scope.partition("#")[2] == kind.path
         return ItemKey(self.scope, self.owner_id) if is_alike else None
 
@@ -79,8 +84,8 @@ def list_owner_item_keys(host: str, tunnel_domain: str) -> list[ItemKey]:
     """Return the primary keys of the unique keys that decide which account owns a host. The most specific domain comes
     first.
 
-    Below TUNNEL_DOMAIN, this is the key of the base name. There is none for TUNNEL_DOMAIN itself. Outside
-    TUNNEL_DOMAIN, the key of a tunnel with the host as its name is included.
+    A host below TUNNEL_DOMAIN has only the unique key of its base name. TUNNEL_DOMAIN itself has no unique key. Outside
+    TUNNEL_DOMAIN, the last primary key belongs to the unique key of a tunnel that has the host as its name.
     """
     if domains.is_below(host, tunnel_domain):
         base_name = base_names.base_name_below(host, tunnel_domain)
@@ -92,7 +97,8 @@ def list_owner_item_keys(host: str, tunnel_domain: str) -> list[ItemKey]:
 def find_owner(host: str, tunnel_domain: str, find_key: FindKey) -> str:
     """Return the account that owns a host, or "".
 
-    `find_key` returns the record of a unique key, if it has been read. `list_owner_item_keys` lists these records.
+    `find_key` returns the unique key with a primary key, or None if the caller has not read the record. The caller must
+    first read the primary keys from `list_owner_item_keys`.
     """
     deciding = list_owner_item_keys(host, tunnel_domain)
     if not domains.is_below(host, tunnel_domain):
@@ -113,9 +119,9 @@ def list_hostport_item_keys(account: str, host: str) -> list[ItemKey]:
 def list_reservation_item_keys(account: str, host: str, tunnel_domain: str, find_key: FindKey) -> list[ItemKey]:
     """Return the primary keys of the records to read for an account's reservations of a host.
 
-    Below TUNNEL_DOMAIN, the key of the base name lists all reservations with the base name. If these are at most
-    _MAX_DIRECT, all of them are read. If there are more, the unique keys of the domains that cover the host are read
-    first. After that, when `find_key` returns these keys, the reservations that have them are read too.
+    Below TUNNEL_DOMAIN, the unique key of the base name lists all reservations with the base name. If there are at most
+    _MAX_DIRECT reservations, return their primary keys. Otherwise, return the primary keys of the unique keys of all
+    domains that cover the host. Once `find_key` returns these unique keys, also return the reservations that own them.
     """
     owner_keys = [key for item_key in list_owner_item_keys(host, tunnel_domain) if (key := find_key(item_key))]
     if not domains.is_below(host, tunnel_domain):
@@ -130,9 +136,9 @@ def list_reservation_item_keys(account: str, host: str, tunnel_domain: str, find
 
 
 def list_own_keys(account: str, host: str) -> list[ItemKey]:
-    """Return the primary keys of unique keys of an account's reservations.
+    """Return the primary keys of the unique keys that an account's reservations of a host have.
 
-    There is one for each domain that covers a host, even if the account has not reserved that domain.
+    Every domain that covers the host has one primary key, even if the account has not reserved that domain.
     """
     return [item_key_of(reservations.reserved_key(account, domain)) for domain in proofs.list_proving_domains(host)]
 

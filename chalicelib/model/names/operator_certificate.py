@@ -22,7 +22,7 @@ _ABSENT = Condition("attribute_not_exists(#id)")
 
 @dataclass(frozen=True)
 class OpenedCertificate:
-    """The certificate chain as PEM, and its decrypted private key as DER, which must not be stored."""
+    """The certificate chain as PEM, and its decrypted private key as DER. Do not store the decrypted key."""
 
     chain: str
     key: bytes = field(repr=False)
@@ -61,7 +61,7 @@ def read_opened() -> OpenedCertificate | None:
 
 
 def read_renewal() -> OperatorRenewal:
-    """Return the state of the operator's certificate. Without a record, an order is due now.
+    """Return the state of the operator's certificate. If no state is stored, return a state with an order due now.
 
     Raises MalformedRecord, aws.Unavailable.
     """
@@ -96,7 +96,7 @@ def drop_order() -> None:
 
 
 def record(before: OperatorRenewal, order: UnfinishedOrder, chain: str, renewal: Renewal) -> bool:
-    """Store a newly issued operator's certificate. The change log makes all edge hosts read it.
+    """Store a newly issued operator's certificate. An entry of the change log makes all edge hosts read it.
 
     Return False, and store nothing, if another issuer has changed the certificate's state. Raises aws.Unavailable.
     """

@@ -54,9 +54,9 @@ def find_due(now: int, limit: int) -> list[DueCheck]:
         due_checks += [check for record in read if record and (check := _decode_live(Item.from_record(record)))]
     live = {(_scope(check.account), check.id) for check in due_checks}
     for id in entries:
-        if valid.get(id) not in live:  # an invalid entry would otherwise come first in each read
+        if valid.get(id) not in live:  # a query returns the oldest entries first, so this one would come back each time
             dynamodb.do(Write.delete(_DUE, id))
-    # another host can have claimed some since the query
+    # Another edge host can have claimed a check since the query. A claim postpones `next_at`.
     return [check for check in due_checks if check.proof.next_at <= now]
 
 
@@ -84,8 +84,10 @@ def find_proved(domain: str) -> DueCheck | None:
 
 
 def record(check: DueCheck, result: ProofChange, loser: tuple[DueCheck, ProofChange] | None = None) -> bool:
-    """Store the result of a check. `loser` is another account's reservation that loses the domain, with its
-    new proof.
+    """Store the result of a check.
+
+    `loser` is set if another account loses the domain: the check of that account's reservation, and the change of its
+    proof.
 
     Return False, and write nothing, if one of the two reservations has changed, or if another reservation has proved
     the domain. Raises aws.Unavailable.
@@ -113,7 +115,8 @@ def record(check: DueCheck, result: ProofChange, loser: tuple[DueCheck, ProofCha
 def _update_certificate(before: Item, after: Item, outcome: ProofChange, *, is_lost: bool) -> tuple[Item, list[Write]]:
     """Return a reservation after a check, and the writes for its automatic certificate.
 
-    If the domain is lost, the certificate is withdrawn. If the domain is newly proved, a certificate can become due.
+    If the account lost the domain, the domain's automatic certificate is withdrawn. If the account has just proved the
+    domain, the order of a certificate can become due.
     """
     if is_lost:
         return issued_certificates.withdraw(after)
@@ -123,7 +126,7 @@ def _update_certificate(before: Item, after: Item, outcome: ProofChange, *, is_l
 
 
 def schedule(reservation: Item) -> list[Write]:
-    """Return the write that schedules a reservation's DNS check. Return no write if it requires no proof."""
+    """Return the write that schedules a reservation's DNS check. Return no write if the domain requires no proof."""
     return [Write.put({"scope": _DUE, "id": id, "body": {}, "revision": 1}) for id in _entries(reservation)]
 
 
@@ -140,11 +143,11 @@ def reschedule(before: Item, after: Item) -> list[Write]:
 
 
 def _entries(item: Item) -> list[str]:
-    """Return the ids of a reservation's entries in the schedule: one, or none if no proof is required."""
+    """Return the id of a reservation's entry in the schedule, in a list. Return [] if the domain requires no proof."""
     proof = item.body.get("proof")
     try:
         next_at = decoding.decode(Proof, proof).next_at if proof else None
-    except MalformedRecord:  # `find_due` removes the entry of a malformed reservation
+    except MalformedRecord:  # the entry's id is unknown; `find_due` removes the entry later
         next_at = None
     return [] if next_at is None else [f"{_LAST - next_at:010}/{item.account}/{item.id}"]
 

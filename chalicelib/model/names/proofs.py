@@ -14,8 +14,8 @@ ProofStatus = Literal["pending", "verified", "lapsing", "lapsed"]
 ProofEvent = Literal["", "verified", "lapsing", "lapsed"]
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-_GRACE = 7 * _DAY  # a proof stays valid if its missing DNS record returns within this time
-_NO_ANSWER = 2 * _DAY  # after this time without an answer of the name servers, the record counts as missing
+_GRACE = 7 * _DAY  # seconds for which a proof stays valid while its DNS record is missing
+_NO_ANSWER = 2 * _DAY  # seconds without an answer of the name servers, after which a DNS record counts as missing
 _LOST_ERROR = "The DNS record that proved the domain is gone, and another account has proved the domain."
 _PROVED_ELSEWHERE = (
     "Another account has proved this domain, and the DNS record of that account still exists: remove that record first."
@@ -116,10 +116,12 @@ def apply_check(proof: Proof, result: CheckResult, now: int) -> ProofChange:
 def apply_contest(
     challenger: Proof, owner: Proof, result: CheckResult, now: int
 ) -> tuple[ProofChange, ProofChange | None]:
-    """Return the results of a check of a domain that another account, the owner, has already proved.
+    """Return the proofs of two accounts after a check of a domain that both claim.
 
-    The first result is for the challenger, which has a DNS record too. `result` is the lookup of the owner's record at
-    the same time. The second result is for the owner, None if the owner keeps the domain.
+    The owner has already proved the domain. The challenger is another account, and a check has just found its DNS
+    record. `result` is the lookup of the owner's DNS record at the same time. The challenger gets the domain if the
+    owner's record is absent. The first returned proof is the challenger's. The second is the owner's, or None if the
+    owner keeps the domain.
     """
     checked = replace(challenger, checked_at=now, error="")
     if result.kind == "absent":
@@ -159,6 +161,6 @@ def _change_status(
 def _seconds_until_check(proof: Proof, now: int) -> int:
     """Return the seconds until the next check of an unproved domain.
 
-    This is half of the time since it became unproved, at least a minute and at most a day.
+    The result is half of the time since the domain became unproved, at least a minute and at most a day.
     """
     return max(_MINUTE, min((now - proof.since) // 2, _DAY))

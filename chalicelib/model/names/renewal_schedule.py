@@ -3,9 +3,9 @@
 Each reserved domain with a policy for certificates has one entry. The entry's id encodes the time of the next
 attempt. An issuer claims an entry for the time of its attempt, so that no other issuer makes the attempt too.
 
-The reservation has a copy of the entry among its hidden values (`unseen`), so that responses with the certificate's
-state need no further call. A write that moves an entry fails if the entry no longer has the id in the copy. So a write
-that succeeds was based on an up-to-date copy.
+The reservation stores a copy of the entry in an attribute that responses do not show (`unseen`). So a response with the
+certificate's state needs no read of the schedule. The copy contains the time of the next attempt, and so the entry's
+id. A write that moves an entry fails if no entry has this id, because then the copy is out of date.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -63,7 +63,8 @@ class RenewalEntry:
     def replace(self, renewal: Renewal) -> tuple[Write, ...]:
         """Return the writes that replace the state in this entry.
 
-        They move the entry if its time changes. They fail if another process has moved the entry.
+        If the time of the next attempt changes, the writes move the entry to another id. They fail if another process
+        has moved the entry already.
         """
         after = RenewalEntry(self.account, self.reservation, renewal)
         return (after.put(_EXISTS),) if after.id == self.id else (self.remove(), after.put())
@@ -148,9 +149,10 @@ def postpone(due: DueRenewal, renewal: Renewal) -> bool:
 def conclude(due: DueRenewal, renewal: Renewal, now: int, *, keeps: bool = False) -> bool:
     """End an attempt that obtained no certificate: store its result, and end the claim.
 
-    If the reservation has no policy any more, the entry is removed. With `keeps` it stays, because the CA still has an
-    unfinished order, which the next attempt must end. Other changes of the reservation during the attempt are applied
-    to the entry. Return False, and write nothing, if another issuer has claimed the entry. Raises aws.Unavailable.
+    If the reservation has no policy any more, the entry is removed, unless `keeps` is True. Set `keeps` if the CA still
+    has an unfinished order, which the next attempt must end. Other changes of the reservation during the attempt are
+    applied to the entry. Return False, and write nothing, if another issuer has claimed the entry. Raises
+    aws.Unavailable.
     """
     current = table.find(due.entry.scope, due.entry.reservation)
     released = replace(renewal, is_claimed=False)
@@ -198,8 +200,8 @@ def begin(account: str, id: str) -> tuple[dict[str, object], list[Write]]:
 def follow(before: Item, after: Item, now: int) -> tuple[Item, list[Write]]:
     """Return a changed reservation with its certificate's new state, and the writes for the schedule.
 
-    A new policy, or the removal of the certificate, makes an order due. After any other change, a failed attempt is
-    repeated soon. Raises MalformedRecord.
+    A new policy, or the removal of the certificate, makes an order due. After any other change, an order that has
+    failed is tried again as soon as possible. Raises MalformedRecord.
     """
     if ReservedDomain.of(after.body).policy is None:
         return end(after)

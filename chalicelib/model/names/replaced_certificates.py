@@ -14,7 +14,7 @@ from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import items, table, writes
 
 _SCOPE = items.scope(EDGE, "/replaced")
-_STAYS_FOR = 24 * 60 * 60  # seconds
+_STAYS_FOR = 24 * 60 * 60  # seconds from the replacement of a certificate until its deletion
 
 
 @dataclass(frozen=True)

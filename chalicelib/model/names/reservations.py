@@ -29,7 +29,7 @@ class ReservedDomain(Described):
     region: str = ""
     certificate_id: str = ""
     certificate_management_policy: Mapping[str, str] | None = None
-    issued_certificate_id: str = ""  # the last `certificate_id` that the issuer, not the account, has set
+    issued_certificate_id: str = ""  # the id of the domain's latest automatic certificate
     resolves_to: list[str] = field(default_factory=list)
     proxy_protocol: bool = False
     keep_headers: list[str] = field(default_factory=list)
@@ -96,9 +96,9 @@ class ReservedDomain(Described):
 
 @dataclass(frozen=True)
 class ServedReservation:
-    """A reserved domain as the edge serves it. Below TUNNEL_DOMAIN it counts as proved.
+    """A reserved domain as the edge serves it. A domain below TUNNEL_DOMAIN counts as proved.
 
-    If its record is malformed, `is_readable` is False, and the other fields are from its unique keys.
+    If the record of the domain is malformed, `is_readable` is False, and the domain is read from its unique keys.
     """
 
     account: str
@@ -189,8 +189,8 @@ def list_proved(before: Item, after: Item | None) -> list[Write]:
 def read_reservations_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> list[ServedReservation]:
     """Return the reservations that decide whether an account may serve some hosts.
 
-    For hosts below TUNNEL_DOMAIN, these are reservations of this account. For other hosts, these are reservations of
-    any account, but only proved ones. For a wildcard among them, the domains that are proved directly below it are
+    For a host below TUNNEL_DOMAIN, these are reservations of the account. For any other host, these are the proved
+    reservations of all accounts. If such a host is a wildcard, the reservations that are proved directly below it are
     included. Raises aws.Unavailable.
     """
     host_list = list(hosts)
@@ -205,15 +205,15 @@ def read_reservations_for(account: str, hosts: Iterable[str], tunnel_domain: str
 
 
 def _names_an_item(record: Mapping[str, Any]) -> bool:
-    """Return whether the record of a unique key contains the primary key of the item that has the unique key."""
+    """Return whether the record of a unique key refers to an item that has this unique key."""
     return isinstance(record.get("home"), str) and isinstance(record.get("holder"), str)
 
 
 def list_proved_below(domain: str) -> list[tuple[str, str]]:
     """Return the primary keys of the reservations that are proved directly below a domain.
 
-    Malformed entries are left out: the edge can write to the list, and must not cause a read of a record to which it
-    has no right. Raises aws.Unavailable.
+    Entries that do not contain the ids of an account and a reserved domain are left out. The edge can write such
+    entries. With them, it could make the API read a record that the edge has no right to read. Raises aws.Unavailable.
     """
     named = ((f"{entry.body.get('account')}", entry.id) for entry in table.read_all(proved_scope(domain)))
     return [
@@ -231,7 +231,7 @@ def find_proving(host: str, tunnel_domain: str) -> ServedReservation | None:
 
 
 def require_proved(reservation: ServedReservation) -> Write:
-    """Return the check that a reservation still proves its domain. Otherwise, the transaction raises NotProved."""
+    """Return the write with which a transaction raises NotProved if a reservation no longer proves its domain."""
     same = Condition("#holder = :proved", {"proved": reservation.id})
     return Write.check(proved_key(reservation.domain).scope, unique_keys.ID, same, NotProved())
 
@@ -256,7 +256,7 @@ def _list_scope(item: Item) -> str | None:
     """Return the partition key of the list of proved domains with a domain. Return None for a wildcard."""
     try:
         stored = records.decode(ReservedDomain, item)
-    except MalformedRecord:  # also find a malformed reservation's list, to remove the deleted reservation from it
+    except MalformedRecord:  # read the domain from a unique key; otherwise a deleted reservation would stay in the list
         domain = next((key.value for key in item.unique_keys if key.kind == PROVED_DOMAIN), domains.WILDCARD)
     else:
         domain = stored.domain if stored.progress and stored.progress.holds else domains.WILDCARD
@@ -269,9 +269,9 @@ def proved_scope(domain: str) -> str:
 
 
 def uses_proxy_protocol(account: str, name: str, tunnel_domain: str) -> bool:
-    """Return whether the reservation of a tunnel's name has `proxy_protocol`.
+    """Return whether an account's reservation of a tunnel's name or address has `proxy_protocol`.
 
-    False if the account has not reserved the name or address. Raises UnreadableReservation, aws.Unavailable.
+    Return False if the account has not reserved the name or address. Raises UnreadableReservation, aws.Unavailable.
     """
     if ":" in name:
         return any(_address_uses_proxy_protocol(account, id) for id in base_names.list_reservations(account, name))
@@ -286,7 +286,7 @@ def uses_proxy_protocol(account: str, name: str, tunnel_domain: str) -> bool:
 
 
 def _address_uses_proxy_protocol(account: str, id: str) -> bool:
-    """Return whether a reserved address has `proxy_protocol`. Raises UnreadableReservation."""
+    """Return whether a reserved address has `proxy_protocol`. Raises UnreadableReservation, aws.Unavailable."""
     item = table.find_any(items.scope(account, kinds.RESERVED_ADDRS.path), id)
     return decode_proxy_protocol(item) if item else False
 

@@ -1,8 +1,8 @@
 """The list of special names, for the live edge: hosts and ports that Envoy must know before a visitor comes.
 
 Each edge or tunnel with such names has a separate record. The transaction that changes the edge or tunnel also writes
-this record, so it is in the change log too. The record's id starts with the account. Edge hosts of some
-earlier versions cannot read such an id: for them, a log entry with it means that the record was removed.
+this record, so that the change log contains the record's primary key. The record's id starts with the account. Edge
+hosts of some earlier versions cannot parse such an id: they treat the record as removed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,10 +31,9 @@ class SpecialOwner(NamedTuple):
 
 @dataclass(frozen=True)
 class SpecialEntry:
-    """The special hostports of an edge or tunnel.
+    """The special hostports of an edge or tunnel: Envoy must know them before a visitor comes.
 
-    Envoy must know them before a visitor comes. An entry can still have hostports that are not special any more. The
-    record of the edge or tunnel decides that.
+    The entry can contain hostports that are no longer special. Read the record of the edge or tunnel to find out.
     """
 
     owner: SpecialOwner
@@ -97,7 +96,7 @@ def find_item_key(owner: SpecialOwner) -> ItemKey:
 
 
 def find_owner(item_key: ItemKey) -> SpecialOwner | None:
-    """Return the edge or tunnel of the entry with a primary key. Return None if no entry can have this key."""
+    """Return the edge or tunnel of the entry with a primary key. Return None if no entry can have this primary key."""
     account, _, id = item_key.id.partition("/")
     is_valid = bool(account) and any(kind.has(id) for kind in _KINDS)
     return SpecialOwner(account, id) if is_valid and item_key.scope.startswith(_PREFIX) else None

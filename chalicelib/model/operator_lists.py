@@ -23,7 +23,10 @@ class Entry(Created):
 
 @dataclass(frozen=True)
 class OperatorList:
-    """A list of texts. Its partition key ends with `path`. Audit events are `<noun>.create` and `<noun>.delete`."""
+    """A list of texts. The partition key of the list ends with `path`.
+
+    The actions of audit events about the list are `<noun>.create` and `<noun>.delete`.
+    """
 
     path: str
     noun: str
@@ -46,8 +49,8 @@ class OperatorList:
     def entries(self) -> list[tuple[str, Entry]]:
         """Return all texts in the list, sorted, with their entries. One query.
 
-        Raises aws.Unavailable. Raises MalformedRecord for a malformed entry: a list without this entry would
-        admit more clients.
+        Raises aws.Unavailable. Raises MalformedRecord for a malformed entry: without this entry, the caller would admit
+        clients or names that the operator has excluded.
         """
         sorted_items = sorted(table.list_all(self._scope), key=lambda item: item.id)
         return [(item.id, records.decode(Entry, item)) for item in sorted_items]

@@ -24,7 +24,7 @@ KINDS = (
 _ACTIONS = frozenset(f"{kind.noun}.create" for kind in KINDS)
 _COLLECTIONS = frozenset(kind.path.removeprefix("/") for kind in KINDS)
 _FRESH = 3.0  # seconds after which `refresh` reads the latest events again
-_LAG = 60  # seconds after which the index by actor surely contains an event
+_LAG = 60  # the most seconds until the index by actor contains a new event
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class TreeResource:
     def may_make(self) -> bool:
         """Return whether the resource can create other resources, such as API keys.
 
-        A federated credential can. An API key can if it has no scopes, or if a scope permits it. KINDS has the kinds of
-        resources that count.
+        A federated credential always can. An API key can if it has no scopes, or if one of its scopes permits the
+        creation of resources of a kind in KINDS.
         """
         if kinds.FEDERATED_CREDENTIALS.has(self.id):
             return True
@@ -80,10 +80,7 @@ class MakerEvents:
             self._latest.setdefault(resource.maker, {})[resource.id] = resource
 
     def find_made_lately_by(self, makers: Iterable[str]) -> list[TreeResource]:
-        """Return the resources that `makers` created lately.
-
-        Lately means in the minute before a call of `refresh`. Does not read the table.
-        """
+        """Return the resources that `makers` created in the minute before any call of `refresh`. Does no I/O."""
         return [resource for maker in makers for resource in self._latest.get(maker, {}).values()]
 
     def find_made_by(self, maker: str, *, since: int = 0) -> list[TreeResource]:
@@ -96,7 +93,7 @@ class MakerEvents:
 def _read_resources(events: Iterator[Item]) -> Iterator[TreeResource]:
     for _, event in records.decode_each(Event, events):
         owner = event.details.get("owner_id", "")
-        if "certificate" in event.action:  # the owner of a certificate is the user or bot that requested it
+        if "certificate" in event.action:  # the event does not name an owner: the requester owns the certificate
             owner = event.actor.get("owner_id", "")
         yield TreeResource(event.resource_id, str(owner), event.actor.get("key_id", ""), event.details)
 

@@ -1,8 +1,8 @@
-"""Offboarding. It closes a root (a user, bot, API key or federated credential), and ends the resources that the root
-created.
+"""Offboarding of a root (a user, bot, API key or federated credential), with all resources that the root created.
 
-A walk is one search of the whole tree for resources to end. It can take several calls. Offboarding is complete after a
-walk that found nothing, if all requests with the tree's keys had been answered when the walk began.
+Offboarding first closes the root, so that the root's credentials are rejected. A walk then searches the whole tree of
+resources and ends them. A walk can take several calls. Offboarding is complete after a walk that found nothing to end,
+unless requests with keys of the tree were still running when the walk began: these could create further resources.
 """
 
 import time
@@ -21,8 +21,8 @@ from chalicelib.model.offboarding.makers import MakerEvents, TreeResource
 from chalicelib.model.offboarding.tree_ends import MAX_KEPT, Choice, Ends, OutOfTime
 from chalicelib.storage.records import items, table
 
-_EXPLORING = 4.0  # seconds of search; then the resources that were found are ended, before the search continues
-_AT_ONCE = 100  # a step of the search ends after so many resources, and locks the API keys among them
+_EXPLORING = 4.0  # seconds after which a search pauses, so that the resources found until then are ended first
+_AT_ONCE = 100  # the number of found resources after which a search pauses to lock the API keys among them
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class OffboardingResult:
 def offboard(change: Change, account: str, id: str, choice: Choice) -> OffboardingResult | None:
     """Offboard a user, bot, API key or federated credential. A call takes at most 8 seconds.
 
-    Returns None if the account has none with this id. All audit events get the actor of `change`. Raises LastAdmin,
-    ListFull, MalformedRecord, aws.Unavailable.
+    Return None if the account has no such resource with this id. The actor of `change` becomes the actor of all audit
+    events. Raises LastAdmin, ListFull, MalformedRecord, aws.Unavailable.
     """
     root = roots.close(change, account, id)
     if root is None:
@@ -83,7 +83,7 @@ class Walk:
         return self._progress.has_ended or any(self.ends.counts.values())
 
     def list_kept(self) -> tuple[dict[str, str], int]:
-        """Return at most MAX_KEPT resources that are not deleted, with their owners, and the number of others."""
+        """Return at most MAX_KEPT ids of kept resources, with their owners. Also return the number of all others."""
         sorted_owners = sorted((self._progress.kept | self.ends.kept).items())
         return dict(sorted_owners[:MAX_KEPT]), self._progress.kept_more + len(sorted_owners[MAX_KEPT:])
 
@@ -112,10 +112,10 @@ class Walk:
         self._end_exchanged(events, federated)
 
     def _save(self, is_whole: bool) -> None:
-        """Store the progress of the walk, or remove it if the walk `is_whole`.
+        """Store the progress of the walk. If the walk `is_whole` (it has searched the whole tree), remove the progress.
 
-        If this call has locked API keys, requests with these keys can still be running. So the time from which a walk
-        can complete the offboarding is postponed.
+        If this call has locked API keys, requests with these keys can still be running and create resources. So the
+        time from which a walk can complete the offboarding is postponed.
         """
         if self.ends.has_locked:
             self.ends.root = roots.postpone(self.ends.root, roots.SETTLING)
@@ -171,10 +171,10 @@ class Walk:
         return resources
 
     def _read_own_keys(self) -> None:
-        """Read the ids of the next API keys of a user or bot.
+        """Read the ids of some more API keys of a user or bot, and delete these keys.
 
-        They include deleted keys. Delete the keys that exist. Add all to `_waiting`, because resources that a deleted
-        key created can still exist.
+        The ids include keys that were deleted earlier. Add all ids to `_waiting`, because resources that a deleted key
+        created can still exist.
         """
         ids, has_more = reading.read_page_of_keys(self._root.account, self._root.id, before=self._before or None)
         self._before = ids[-1] if has_more else None
@@ -215,7 +215,10 @@ class Walk:
         self.ends.keep_hosts(_select_kind(kinds.SSH_HOST_CERTIFICATES, resources))
 
     def _is_kept(self, resource: TreeResource) -> bool:
-        """Return whether to keep a resource because its owner is not the owner of the key that created it."""
+        """Return whether to keep a resource.
+
+        With the option "keep", resources stay if their owner is not the owner of the key that created them.
+        """
         owner = self._owners[resource.maker]
         return self.ends.choice.others == "keep" and owner not in ("", resource.owner)
 

@@ -12,8 +12,8 @@ from chalicelib.storage.records import direct_writes
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 
-# keys and credentials in the `waiting` of a stored walk; a longer record would slow down lists of users, bots and keys,
-# so a walk with more is not stored, and begins again
+# The most entries in `waiting` of a stored walk. A walk with more entries is not stored: the next call begins a new
+# walk. A longer record would slow down lists of users, bots and keys.
 _MAX_WAITING = 3000
 
 
@@ -21,12 +21,12 @@ _MAX_WAITING = 3000
 class Progress(Stored):
     """The state of a walk between two calls.
 
-    - `began`: the Unix second at which it began
+    - `began`: the Unix second at which the walk began
     - `choice`: the options of the first call, as one text
-    - `waiting`: keys and credentials, with their owners; the resources that they created must still be read
-    - `before`: for a user or bot, the last of its API keys that was read, "" at the start, None when all were read
+    - `waiting`: ids of keys and credentials, with their owners; the resources that they created must still be read
+    - `before`: the id of the last API key that was read if the root is a user or bot; "" at the start, None at the end
     - `has_ended`: whether the walk has ended any resource
-    - `kept`: resources that were kept, with their owners
+    - `kept`: ids of resources that were kept, with their owners
     - `kept_more`: the number of kept resources that `kept` does not list
     """
 
@@ -55,7 +55,7 @@ def read(root: Item, choice: str) -> Progress | None:
 
 
 def write(root: Item, progress: Progress | None) -> None:
-    """Store the progress of a walk. None removes it, because the walk has ended. Raises aws.Unavailable."""
+    """Store the progress of a walk, or remove the stored progress if `progress` is None. Raises aws.Unavailable."""
     record: dict[str, Any] | None = None
     if progress and len(progress.waiting) <= _MAX_WAITING:
         record = progress.to_record()

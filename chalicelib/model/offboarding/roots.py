@@ -1,7 +1,8 @@
-"""The root of an offboarding: a user, bot, API key or federated credential. It is closed before its tree is walked.
+"""The root of an offboarding: a user, bot, API key or federated credential.
 
-A root stays closed until somebody enables it. Its record contains the Unix second by which all requests with its keys
-will have been answered. Only a walk that begins later can complete the offboarding.
+A root is closed before a walk searches the resources that it created: its credentials are rejected until somebody
+enables the root. The record of the root contains the Unix second by which all earlier requests with its keys will have
+been answered. Only a walk that begins after this second can complete the offboarding.
 """
 
 import time
@@ -18,7 +19,7 @@ from chalicelib.model.changes import Change
 from chalicelib.storage.records import direct_writes, items, table
 from chalicelib.storage.records.items import Item
 
-# seconds after which all earlier requests are answered: a request takes at most 15, and times are whole seconds
+# seconds after which all earlier requests have been answered: a request takes at most 15 s, and times are whole seconds
 SETTLING = 16
 
 
@@ -41,7 +42,7 @@ def is_owner(id: str) -> bool:
 
 
 def owner_of(root: Item) -> str:
-    """Return the user or bot for which a root's keys act. Return "" if the root names none."""
+    """Return the id of the user or bot for which a root's keys act, or "" if the root has no `owner_id`."""
     return root.id if is_owner(root.id) else str(root.body.get("owner_id", ""))
 
 
@@ -75,11 +76,10 @@ def shut_out(root: Item) -> None:
 
 
 def list_federated(account: str, owner: str) -> list[Item]:
-    """Return the federated credentials that can act for a user or bot. One query.
+    """Return the federated credentials that can act for a user or bot (the owner).
 
-    They name this owner, or take the owner from a claim of the identity token.
-
-    Raises aws.Unavailable.
+    Such a credential names the owner, or reads the owner from a claim of the identity token. One query. Raises
+    aws.Unavailable.
     """
     credentials = table.list_newest(items.scope(account, kinds.FEDERATED_CREDENTIALS.path))
     decoded = records.decode_each(FederatedCredential, credentials)

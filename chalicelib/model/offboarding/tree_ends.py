@@ -1,6 +1,7 @@
 """Ends the resources of a tree: deletes them, revokes them, or keeps them.
 
-Each call has a budget of time. After it, `OutOfTime` is raised between two transactions, and the next call continues.
+Each call has BUDGET seconds. Once they have passed, OutOfTime is raised before the next transaction, and another call
+must continue.
 """
 
 import time
@@ -23,9 +24,9 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.revocation_lists import Chunk
 from chalicelib.storage.records.writes import Overtaken
 
-BUDGET = 7.0  # seconds in which a call may start transactions; it then ends within _CALL seconds
+BUDGET = 7.0  # seconds after which a call starts no more transactions, so that it takes at most _CALL seconds
 _CALL = 8  # the most seconds that one call of an offboarding takes
-MAX_KEPT = 100  # the most kept resources that a response lists; the response only counts all others
+MAX_KEPT = 100  # the most kept resources that a response lists; further ones are only counted
 
 _CERTIFICATE = "ssh_user_certificate_id"
 
@@ -70,7 +71,7 @@ class Ends:
             raise OutOfTime
 
     def lock(self, keys: Collection[TreeResource]) -> None:
-        """Reject the tokens of API keys from now on, a hundred per transaction. Raises aws.Unavailable."""
+        """Lock API keys, so that the API rejects their tokens. Raises aws.Unavailable."""
         items_by_id = self._find(kinds.API_KEYS, [key for key in keys if key.id not in self._locked])
         self._locked |= {key.id for key in keys}
         if items_by_id:
@@ -164,7 +165,10 @@ class Ends:
         return next((Issuer(account, authority, stored.decode_signed().authority) for _, stored in decoded), None)
 
     def _list(self, authority: str) -> list[Chunk]:
-        """Return the records with the entries of a revocation list ("chunks"), read once per call."""
+        """Return the records ("chunks") with the entries of an authority's revocation list.
+
+        Each list is read only once per call.
+        """
         if authority not in self._lists:
             self._lists[authority] = revocation_lists.read_chunks(authority)
         return self._lists[authority]

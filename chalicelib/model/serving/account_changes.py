@@ -40,7 +40,7 @@ def list_changed_items(account: str, item_keys: Iterable[ItemKey], values: Store
     """Return the item keys of changed items that must be read.
 
     An item must be read if it was read before, or if items of its kind can have a name or port. Gateways are left out,
-    because the caller already has the live ones.
+    because the caller already has the live gateways.
     """
     naming = {items.scope(account, kind.path) for kind in _NAMING}
     known = {item_key for item_key in item_keys if item_key.id and (item_key in values or item_key.scope in naming)}
@@ -56,8 +56,8 @@ def find_updates(
 ) -> dict[ItemKey, StoredValue | None]:
     """Return the values that must be replaced after the records at `item_keys` changed, by item key.
 
-    A new value of None means that the value must be read again. `values` has the values of earlier reads,
-    `new_values` those of items that were read after the changes.
+    A returned value of None means that the caller must read the value again. `values` are the values of earlier reads.
+    `new_values` are the values of items that were read after the changes.
     """
     stale = {key for item_key in item_keys if (key := _key_of_ban(item_key))} - new_values.keys()
     for item_key, stored in new_values.items():
@@ -86,9 +86,10 @@ def _referring_keys(item: ItemKey, values: StoredValues) -> set[ItemKey]:
 
 
 def _named_keys(stored_value: StoredValue, values: StoredValues, tunnel_domain: str) -> set[ItemKey]:
-    """Return the item keys of the unique keys that an item's names require.
+    """Return the item keys of the unique keys for the names of an item.
 
-    The name of a reserved address is not in its value, so all unique keys of ports in `values` are returned for it.
+    The value of a reserved address does not contain its name. So for a reserved address, return all unique keys of
+    ports in `values`.
     """
     match stored_value.value:
         case Item(unique_keys=keys):
@@ -106,7 +107,7 @@ def _named_keys(stored_value: StoredValue, values: StoredValues, tunnel_domain: 
 def _merge(account: str, values: StoredValues, new_values: StoredValues) -> dict[ItemKey, StoredValue]:
     """Apply the changes in `new_values` to the list of an account's labelled tunnels.
 
-    Return the new list by its item key. Return {} if the list was not read before, or has no changes.
+    Return {item key: new list}, or {} if the list was not read before or is unchanged.
     """
     item_key = tunnels_item_key(account)
     before = values.get(item_key)

@@ -1,8 +1,8 @@
 """Lists the item keys of the records that decide which edge or tunnel answers at an account's names. Does no I/O.
 
-The item key of a record is its primary key: `scope` and `id`. The item key of a list is a partition key with the id "".
-Records refer to other records, so each read can add item keys. A unique key is the record that makes a name unique: it
-refers to the items that have the name.
+The item key of a record is its primary key: `scope` and `id`. The item key of a list consists of a partition key and
+the id "". A record can refer to further records, so a read can reveal more item keys. A unique key is the record that
+makes a name unique: it refers to the items that have the name.
 """
 
 import hashlib
@@ -58,8 +58,9 @@ Value: TypeAlias = (
 
 @dataclass(frozen=True)
 class StoredValue:
-    """The result of a read: the value at an item key, or None. `version` changes with the value, and is "" if there is
-    none.
+    """The result of a read: the value at an item key, or None.
+
+    `version` is a text that changes whenever the value changes. It is "" if the value is None.
     """
 
     version: str = ""
@@ -108,8 +109,8 @@ def routes_item_key(edge: ItemKey) -> ItemKey:
 def list_item_keys(request: RecordsRequest, values: StoredValues, tunnel_domain: str) -> set[ItemKey]:
     """Return the item keys of all records about the wanted hosts, ports, edges and tunnels.
 
-    The values at these item keys can refer to further item keys. Read the item keys that are missing in `values`, and
-    call this function again until none is missing.
+    `values` are the values that were read until now. They can refer to further item keys. Read the returned item keys
+    that `values` lacks, and call this function again, until `values` lacks none.
     """
     walk = _Walk(request.account, values, tunnel_domain)
     for host in request.hosts:
@@ -122,7 +123,7 @@ def list_item_keys(request: RecordsRequest, values: StoredValues, tunnel_domain:
 
 
 class _Walk:
-    """Collects the item keys of an account's records. They include item keys to which `values` refer."""
+    """Collects the item keys of an account's records, and of the records to which the `values` read so far refer."""
 
     def __init__(self, account: str, values: StoredValues, tunnel_domain: str) -> None:
         self.item_keys = {ItemKey(accounts.SCOPE, account), certificates_item_key(account)}

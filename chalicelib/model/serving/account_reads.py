@@ -103,8 +103,8 @@ def read_list(item_key: ItemKey) -> StoredValue:
 def _decode_edges(item_keys: Iterable[ItemKey], values: StoredValues, tunnel_domain: str) -> dict[ItemKey, StoredValue]:
     """Return the edges at some `item_keys`, decoded together with their routes. Edges decoded earlier are left out.
 
-    If the record of an edge is malformed, its hostports are taken from the unique keys that refer to the edge. So no
-    tunnel can answer at them. Raises aws.Unavailable.
+    If the record of an edge is malformed, its hostports are read from the unique keys that refer to the edge. Without
+    these hostports, a tunnel could answer at them. Raises aws.Unavailable.
     """
     edge_values: dict[ItemKey, StoredValue] = {}
     for item_key in item_keys:
@@ -156,10 +156,10 @@ def _decode(item_key: ItemKey, record: Mapping[str, Any] | None) -> StoredValue:
 
 
 def _is_whole_or_damaged(item: Item) -> bool:
-    """Return whether a record is an existing item. The item may be malformed.
+    """Return whether a record is an item that exists. The item may be malformed.
 
-    A record of an edge or route that has modules, but no fields in `body`, does not count as existing. A reservation
-    without fields in `body` exists, but is malformed.
+    An item without fields in `body` does not exist, even if it has modules. But a reservation without fields in `body`
+    exists: it is malformed.
     """
     return bool(item.body or item.malformed or item.path in _RESERVED)
 

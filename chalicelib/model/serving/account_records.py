@@ -38,9 +38,10 @@ class AccountRecords:
     """The records of one account that decide which edge or tunnel answers at the hosts `names`.
 
     `reservations` can belong to other accounts. All `gateways` are live. `addresses` are the reserved addresses of
-    tunnels, by host:port. `request` is the request for these records. `values` has the values that were read, by item
-    key: the primary key of a record, or the partition key of a list. Both serve to read changed records again.
-    `versions` has a text for every item key. The text changes with the value, and is "" if there is no value.
+    tunnels, by host:port. `rejected` has Envoy's errors about certificates, by certificate id. `request` is the request
+    for these records, and `values` are the values that were read for it, by item key: the primary key of a record, or
+    the partition key of a list. `versions` has a text for every item key, which changes whenever the value at this item
+    key changes. The text is "" if there is no value.
     """
 
     account: str
@@ -56,7 +57,7 @@ class AccountRecords:
     reservations: tuple[ServedReservation, ...] = ()
     addresses: Mapping[str, Sequence[ServedAddress]] = field(default_factory=dict)
     versions: Mapping[ItemKey, str] = field(default_factory=dict)
-    rejected: Mapping[str, str] = field(default_factory=dict)  # Envoy's error about a certificate, by its id
+    rejected: Mapping[str, str] = field(default_factory=dict)
     request: RecordsRequest = _NOTHING
     values: StoredValues = field(default_factory=dict, repr=False)
 
@@ -93,7 +94,7 @@ class AccountRecords:
     def replace(self, changed: StoredValues, removed: Set[ItemKey]) -> "AccountRecords":
         """Return these records with changed values, and without the values at `removed` item keys.
 
-        A usual change replaces a few values among thousands. So the other values are copied, and not grouped again.
+        Most changes replace a few values among thousands. To save time, the groups of all other values are reused.
         """
         values = {**self.values, **changed}
         for item_key in removed:
@@ -144,7 +145,7 @@ class AccountRecords:
         return account_changes.is_affected(self.account, item_key, self.values)
 
     def find_differences(self, after: "AccountRecords", item_keys: Iterable[ItemKey]) -> set[ItemKey]:
-        """Return those `item_keys` at which the later records `after` have another value than these records."""
+        """Return those `item_keys` at which the value has changed between these records and later ones, `after`."""
         before, now = self.versions.get, after.versions.get
         return {item_key for item_key in item_keys if before(item_key) != now(item_key)}
 
@@ -195,7 +196,7 @@ def _index_by_id(values: Iterable[R]) -> dict[str, R]:
 
 
 def _is_separate(value: object) -> bool:
-    """Return whether `replace` can exchange this value alone, because no other value depends on it."""
+    """Return whether `AccountRecords.replace` can replace a value without grouping all values again."""
     is_part = isinstance(value, ServedBackend | ServedAuthority | ServedPolicy)
     return is_part or value is None or value == () or (isinstance(value, ServedEdge) and _is_https(value))
 

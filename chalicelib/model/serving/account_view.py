@@ -66,7 +66,7 @@ class AccountView:
         for domain in proofs.list_proving_domains(host):
             reservations = self._reservations_by_domain.get(domain, ())
             if accounts := {reservation.account for reservation in reservations if reservation.is_proved}:
-                # two accounts can have the host for a moment, while the owner of a domain changes
+                # While a domain changes its owner, the records can show both owners. Then neither is served.
                 return accounts.pop() if len(accounts) == 1 else None
         return None
 
@@ -141,7 +141,7 @@ class AccountView:
         refusals = sites.find_refusals(tunnel, restrictions, self.policies)
         site = Site(name, tunnel, "", (), self.refuses_challenges(tunnel.account, name), refusals)
         source, passwords = sites.find_passwords(restrictions)
-        if tunnel.proto == "tls":  # the edge cannot read passwords in encrypted traffic
+        if tunnel.proto == "tls":  # the edge cannot check passwords in encrypted traffic, so it refuses all visitors
             return replace(site, refusals=ip_policies.REFUSE_ALL) if passwords else site
         certificate = self.certificate(tunnel.account, name, now)
         if not certificate:
@@ -216,7 +216,7 @@ class AccountView:
         return backend is not None and bool(self.members(backend))
 
     def authorities_of(self, edge: ServedEdge) -> list[ServedAuthority | None]:
-        """Return the authorities that an edge trusts for mutual TLS. An id without a record gives None."""
+        """Return the authorities that an edge trusts for mutual TLS. An authority without a record is None."""
         module = edge.modules.get(mutual_tls.MODULE)
         ids = module.certificate_authority_ids if module else []
         return [self._records.authorities.get(id) for id in ids]
@@ -229,7 +229,7 @@ class AccountView:
 
     def _newest_tunnel(self, name: str) -> ServedTunnel | None:
         candidates = (tunnel for tunnel in self._tunnels_by_name.get(name, ()) if self.may_serve(tunnel.account, name))
-        # two tunnels can have the name for a moment, while one of them takes it from the other
+        # While a tunnel takes the name from another tunnel, the records can show both. The newer tunnel is served.
         return max(candidates, key=lambda tunnel: tunnel.id, default=None)
 
     def _certificates_for(self, host: str) -> list[ServedCertificate]:
@@ -276,7 +276,7 @@ def _parent(name: str) -> str:
 
 
 def _group(entries: Iterable[tuple[K, T]]) -> Mapping[K, Sequence[T]]:
-    """Return the values of (key, value) pairs by key. The values of a key keep the order of the pairs."""
+    """Return the values of (key, value) pairs by key. The values of each key are in the order of the pairs."""
     groups: dict[K, list[T]] = {}
     for key, value in entries:
         groups.setdefault(key, []).append(value)

@@ -26,9 +26,9 @@ _PAGES = {"": "", "not_enforced": pages.NOT_ENFORCED, "no_backend": pages.NO_BAC
 class PlannedHost:
     """The planned state of a host of an edge (for a TCP edge, of a host:port).
 
-    `certificate` is set if the host answers and TLS ends at the edge. `error` gives the reason why a host is closed, or
-    describes another problem. A host without a matching certificate answers with the operator's certificate, but is not
-    live.
+    `certificate` is the id of the certificate with which the host answers, or "" if the host does not answer or TLS
+    ends upstream. `error` gives the reason why a host is closed, or describes another problem. A host without a
+    certificate that covers its name answers with the operator's certificate, but is not live.
     """
 
     name: str
@@ -66,9 +66,9 @@ class RouteTarget:
 
     @property
     def admits_ambiguous_paths(self) -> bool:
-        """Return whether Envoy may accept a path that the upstream can read as a different path.
+        """Return whether Envoy may accept paths that the upstream can read as different paths.
 
-        It may if such a path cannot bypass a module of the route.
+        Envoy must reject such a path if it could bypass a module of the route.
         """
         return self.page != pages.NOT_ENFORCED and self.route.modules.admit_ambiguous_paths
 
@@ -126,9 +126,10 @@ class Plan:
 
     @property
     def routes_name(self) -> str:
-        """Return the name of the edge's routes in Envoy. It changes with the requirements on TLS handshakes.
+        """Return the name of the edge's route configuration in Envoy.
 
-        So an open connection that met only the earlier requirements finds no routes.
+        The name contains a digest of the edge's requirements on TLS handshakes. So if the requirements change, open
+        connections that met only the earlier requirements find no routes.
         """
         return f"edge/{self.edge.id}/{self.digest}"
 
@@ -214,7 +215,7 @@ def _plan_host(
 def _gather_facts(
     edge: ServedEdge, name: str, view: AccountView, now: datetime, destinations: Destinations
 ) -> HostFacts:
-    """Return the facts that decide the state of one of an edge's hosts."""
+    """Return the inputs of the decision about the state of an edge's host."""
     ends_here = not port_of(name) and edge.terminate_at != "upstream"
     certificate = (view.certificate(edge.account, name, now) or "") if ends_here else ""
     return HostFacts(
@@ -248,7 +249,7 @@ def _describe_restrictions(edge: ServedEdge, view: AccountView) -> str:
 
 
 def _is_proxied(edge: ServedEdge, name: str, view: AccountView) -> bool:
-    """Return whether upstreams of a name expect the PROXY protocol."""
+    """Return whether the reservation of an edge's name requires the PROXY protocol on connections to upstreams."""
     if port := port_of(name):
         return port in map(port_of, edge.proxied)
     reservation = view.reservation_of(edge.account, name)
@@ -261,14 +262,14 @@ def _precedence(route: ServedRoute) -> tuple[bool, int, str]:
 
 
 def _plan_target(
-    edge: ServedEdge, route: ServedRoute, view: AccountView, of_edge: tuple[Condition, ...]
+    edge: ServedEdge, route: ServedRoute, view: AccountView, edge_refusals: tuple[Condition, ...]
 ) -> RouteTarget:
-    """Return the target of a route. `of_edge` are the edge's conditions for refusing a visitor."""
+    """Return the target of a route. `edge_refusals` are the conditions under which the edge refuses a visitor."""
     decision = states.decide_route(edge, route, view.service.managed_apps)
     module = route.modules.get(backend.MODULE)
     attached = module.backend_id if module else None
     restriction = route.modules.get(ip_restriction.MODULE)
-    refusals = (*of_edge, *ip_policies.find_refusals(restriction, view.policies))
+    refusals = (*edge_refusals, *ip_policies.find_refusals(restriction, view.policies))
     if decision.closed or not attached:
         return RouteTarget(route, page=_PAGES[decision.closed], error=decision.error, refusals=refusals)
     shared = shares.resolve(attached, edge.account, view.backends)

@@ -27,7 +27,8 @@ from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
 from chalicelib.model.serving.sites import OPERATOR
 from chalicelib.model.serving.streams import is_group
 
-TRIAL_TIME = timedelta(seconds=60)  # the longest wait for the first report about a changed edge
+# After a change, an edge without reports is "waiting" for at most this time. After that, only the records decide.
+TRIAL_TIME = timedelta(seconds=60)
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,10 @@ class _Current:
         return RouteStatus(id, of_hostports if hidden else own_state, since, reason)
 
     def _application_error(self, route: str) -> tuple[State, str, str] | None:
-        """Return the state, time and error of a route that could not sign in a visitor or decrypt a secret, or None.
+        """Return the state, time and error of a route if the sign-in service reported an error about it, or None.
 
-        Errors about earlier settings of the route's modules are ignored.
+        Such a route could not sign in a visitor or decrypt a secret. Errors about earlier settings of the route's
+        modules are ignored.
         """
         for key in application_errors.list_keys(route):
             error = self._application_errors.get(key)
@@ -128,10 +130,10 @@ class _Current:
 
 
 def _list_digests(target: RouteTarget) -> Iterable[tuple[str, str]]:
-    """Yield two texts for each module of a route with which the sign-in service can fail.
+    """Yield a key and a digest for each module of a route about which the sign-in service can report errors.
 
-    The first is the key under which an error of the module is stored. The second is the digest of the module's current
-    settings: an error with another digest is about earlier settings.
+    The errors are stored by key. The digest is the digest of the module's current settings. An error with another
+    digest is about earlier settings.
     """
     if target.rule:
         yield target.route.id, target.rule.digest
@@ -159,6 +161,6 @@ def _is_open(target: RouteTarget) -> bool:
 
 
 def _list_current(reports: Reports, revision: int) -> list[Report]:
-    """Return the reports about a revision of an edge. They are from live edge hosts and the trial."""
+    """Return the reports of live edge hosts, and of the trial, about a revision of an edge."""
     all_reports = [*reports.statuses.values(), *([reports.trial] if reports.trial else [])]
     return [report for report in all_reports if report.revision == revision]

@@ -68,7 +68,7 @@ class _Tree:
         return self._children.get(id, {})
 
     def collect(self, id: str) -> list[str]:
-        """Return a backend and all backends below it. Stops soon after MAX_BACKENDS."""
+        """Return a backend and all backends below it. If there are more than MAX_BACKENDS, some are missing."""
         order, seen = [id], {id}
         for backend_id in order:
             if len(order) > MAX_BACKENDS:

@@ -15,7 +15,7 @@ from chalicelib.model.edges.policy_expressions import Condition
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 
-OPERATOR = "operator"  # a certificate id with this value means the operator's certificate
+OPERATOR = "operator"  # used as the certificate id of the operator's certificate, which has no resource id
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Site:
 
 @dataclass(frozen=True)
 class ServedAddress:
-    """A reserved address. `proxy_protocol` is None if its record is malformed. `modules` are not decoded."""
+    """A reserved address. `proxy_protocol` is None if the record is malformed. `modules` are as they are stored."""
 
     proxy_protocol: bool | None
     modules: Mapping[str, Any] = field(default_factory=dict, hash=False)

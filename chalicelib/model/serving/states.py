@@ -31,12 +31,12 @@ _NO_PATH = "No request can match the path, since it contains ? or #."
 
 @dataclass(frozen=True)
 class HostFacts:
-    """The facts that decide the state of an edge's host (for a TCP edge, of a host:port).
+    """The inputs of the decision about the state of an edge's host (for a TCP edge, of a host:port).
 
-    `reservation` is the account's reservation that covers the host. `port_error` gives the reason why a TCP edge has no
-    port, `refusal` the reason why its connections cannot be forwarded. `error` describes a problem with the backends.
-    `certificate` is the id of the host's certificate or "". `certificate_error` is Envoy's error about a certificate
-    that covers the host.
+    `reservation` is the account's reservation that covers the host. `port_error` is the reason why a TCP edge has no
+    port. `refusal` is the reason why connections for the host cannot be forwarded. `error` describes a problem with the
+    backends. `certificate` is the id of the host's certificate, or "". `certificate_error` is Envoy's error about a
+    certificate that covers the host. All errors are "" if there is no problem.
     """
 
     name: str
@@ -56,7 +56,7 @@ class HostFacts:
 class HostState:
     """The state of a host. `error` gives the reason why it is closed, or describes another problem.
 
-    A host without a certificate that covers it answers with the operator's certificate, but is not live.
+    A host without a certificate that covers its name answers with the operator's certificate, but is not live.
     """
 
     state: Literal["live", "unproved", "refused"]

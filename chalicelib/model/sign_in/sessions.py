@@ -68,10 +68,10 @@ def replace(id: str, session: Session, before: Session) -> bool:
     """Replace the state of a session after a check of its user at the identity provider.
 
     `before` is the session as it was read before the check. Return False if the session has ended, or if another
-    process has checked its user since. Raises aws.Unavailable.
+    process has completed a check of the user after that read. Raises aws.Unavailable.
     """
     unchanged = Condition("#body.#checked_at = :checked_at", {"checked_at": before.checked_at})
-    # `seen_at` is left out, because only `record_seen` writes it
+    # without `seen_at`: `record_seen` may have written a later time during the check
     sets = {f"body.{name}": value for name, value in session.to_record().items() if name != "seen_at"}
     return _update(id, {**sets, "checking": None}, unchanged)
 
@@ -92,8 +92,7 @@ def record_seen(id: str, second: int) -> bool:
 def begin_check(id: str, now: int, *, until: int) -> bool:
     """Reserve the check of a session's user at the identity provider, until a Unix second.
 
-    Return False if another process has reserved it, if the check was postponed, or if the session has ended.
-
+    Return False if another process has reserved the check, if the check was postponed, or if the session has ended.
     Raises aws.Unavailable.
     """
     free = Condition("attribute_exists(#id) AND (attribute_not_exists(#checking) OR #checking <= :now)", {"now": now})

@@ -19,7 +19,7 @@ CONTEXT = vault.context("edge", "sign-in")
 PERIOD = 30 * 24 * 60 * 60  # seconds for which a key pair signs session tokens
 MARGIN = 60 * 60  # seconds for which a pair is published before its first use, and after the first use of the next pair
 _ABSENT = Condition("attribute_not_exists(#id)")
-# seconds for which the record of a key pair stays after PERIOD, in case no other pair replaces it
+# seconds from the end of a pair's PERIOD until its record expires, so that sign-in continues if no new pair is made
 _SLACK = 7 * 24 * 60 * 60
 
 
@@ -81,9 +81,9 @@ def create(kid: str, signs_from: int, public: Mapping[str, str], sealed: bytes) 
 
 
 def remove_all() -> int:
-    """Remove all key pairs, and return their number. Raises aws.Unavailable.
+    """Remove all key pairs, and return their number. The sign-in service then creates a new pair.
 
-    The sign-in service then creates another pair.
+    Raises aws.Unavailable.
     """
     pairs = read()
     for pair in pairs:

@@ -1,6 +1,6 @@
 """ACL rules (SPEC 2.3.1): names that an SSH credential or user certificate can bind.
 
-An empty ACL allows everything. Domains and addresses are not case-sensitive, labels are.
+An empty ACL allows everything. Domains and addresses are not case-sensitive. Labels are case-sensitive.
 """
 
 import ipaddress
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 EXTENSION = "bind@tunnel-edge"  # the extension of SSH user certificates that contains ACL rules
 _EVERYTHING, _BIND = "*", "bind:"
 _PART = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
-_DOMAIN = rf"(?:{_PART}\.)*(?![0-9]+\Z){_PART}"  # a name that ends with a number is an IP address, not a domain
-_IPV6 = r"\[([0-9A-Fa-f:.]+)\]"  # without a zone such as %eth0, which has a meaning on one machine only
+_DOMAIN = rf"(?:{_PART}\.)*(?![0-9]+\Z){_PART}"  # not 192.0.2.1: a name that ends with a number is an IP address
+_IPV6 = r"\[([0-9A-Fa-f:.]+)\]"  # no zone such as %eth0, because a zone has a meaning on one machine only
 _PORT = r"[1-9][0-9]{0,4}"
 _MAX_DOMAIN, _MAX_LABEL = 253, 255
 

@@ -40,9 +40,10 @@ class SshAuthority(Described):
         return (UniqueKey(_KIND, crypto.public_keys.fingerprint(self.public_key), {"account": account, "id": id}),)
 
     def parameters(self) -> dict[str, Any]:
-        """Return the `key_size` of an RSA key, in bits, or the `elliptic_curve`.
+        """Return the `key_size` of an RSA key, in bits, or the `elliptic_curve` of an ECDSA key.
 
-        Parsed without the cryptography package, which takes long to import. Raises MalformedRecord.
+        This method parses the key itself, because the cryptography package takes long to import. Raises
+        MalformedRecord.
         """
         try:
             name, encoded, *_ = self.public_key.split()
@@ -57,7 +58,7 @@ class SshAuthority(Described):
 
 @dataclass(frozen=True, kw_only=True)
 class IssuedCertificate(Traced):
-    """The stored form of an SSH user or host certificate. `audited_certificate` returns its event details."""
+    """The stored form of an SSH user or host certificate."""
 
     public_key: str
     key_type: str = ""
@@ -189,7 +190,7 @@ def audited_certificate(certificate: IssuedCertificate, serial: int, key_fingerp
 
 
 def _parse_strings(blob: bytes) -> list[bytes]:
-    """Return the strings of a key in the wire format of RFC 4253. Four bytes of length precede each."""
+    """Return the strings in a public key's wire format (RFC 4253). The length precedes each string, as four bytes."""
     strings = []
     while blob:
         end = 4 + int.from_bytes(blob[:4])

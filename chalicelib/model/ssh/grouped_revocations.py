@@ -34,7 +34,7 @@ def revoke(change: Change, issuer: Issuer, group: Sequence[Revocation]) -> int:
     """
     try:
         return revocations.retry(lambda: _attempt(change, issuer, group))
-    except ListFull:  # the list may have room after expired entries are removed
+    except ListFull:  # remove expired entries from the list and try again
         head = revocation_lists.read(issuer.id)
         if head is None or not revocation_lists.compact(head):
             raise

@@ -14,7 +14,7 @@ from chalicelib.storage.records.items import Item
 if TYPE_CHECKING:
     from chalicelib.crypto.ssh_certificates import Certificate
 
-Subject = Literal["user", "host"]  # the type of an SSH certificate
+Subject = Literal["user", "host"]  # whom an SSH certificate authenticates
 
 NAME = "policy"  # the name of the policy's module in the record of an authority
 CALLER = "{user}"  # the placeholder in a pattern for the caller's name
@@ -25,11 +25,11 @@ DEFAULT_EXTENSIONS = {"permit-pty": "", "permit-user-rc": ""}
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyBounds(Stored):
-    """The bounds of certificates, None for a bound that is not set. Times are in seconds; `*` matches any text.
+    """The bounds of certificates, None for a bound that is not set. Times are in seconds.
 
-    If a request names no start, the certificate is valid from `backdate` seconds before its creation. `signers` are the
-    ids of users and bots that may sign. Admins may always sign. `allowed_bind` are ACL rules: they must cover the rules
-    in the extension bind@tunnel-edge.
+    In `allowed_principals`, `*` matches any text. If a request names no start, the certificate is valid from `backdate`
+    seconds before its creation. `signers` are the ids of users and bots that may request certificates. Admins always
+    may. `allowed_bind` are ACL rules, which must permit all rules in the certificate's extension bind@tunnel-edge.
     """
 
     backdate: int = 0
@@ -166,7 +166,7 @@ def _check_principals(
     rule = _policy_rule(f"must match {_join_first(patterns, ' or ')}")
     split = [_split_pattern(pattern, caller or "") for pattern in patterns if caller or CALLER not in pattern]
     for index, principal in enumerate(certificate.principals):
-        if "," in principal:  # sshd before 10.3 splits principals at commas if authorized_keys has principals="…"
+        if "," in principal:  # sshd before 10.3 can read this as several principals
             yield f"principals.{index}", _policy_rule("must not contain a comma")
         elif not any(_matches(pieces, principal) for pieces in split):
             yield f"principals.{index}", rule

@@ -114,7 +114,7 @@ def revoke(change: Change, issuer: Issuer, revocation: Revocation) -> Item:
     def add(is_new: bool, listed: list[Write]) -> Item:
         if is_new:
             change.put(record).add(*listed).commit()
-        # an earlier attempt may have succeeded although DynamoDB's response was lost
+        # With the same record id, the revocation is from an earlier attempt: DynamoDB's response was lost.
         elif table.read(record.scope, record.id) is None:
             raise AlreadyRevoked
         return record
@@ -133,7 +133,7 @@ def delete_certificate(change: Change, scope: str, id: str) -> bool:
     try:
         certificate = _decode_revocable(item)
         signed = certificate.decode_signed()
-    except MalformedRecord as malformed:  # without its serial, the certificate cannot be revoked
+    except MalformedRecord as malformed:  # the serial is unknown, so delete the certificate without a revocation
         decoding.report(item.scope, item.id, malformed)
         return changes.delete(change, scope, id)
     revocation = _describe_serial(item.id, certificate, signed.serial)
@@ -163,7 +163,7 @@ def remove(change: Change, scope: str, id: str) -> bool:
         return False
     try:
         entry = records.decode(Revocation, record).entry
-    except MalformedRecord as malformed:  # without a key or serial, the list's entry cannot be found, so it stays
+    except MalformedRecord as malformed:  # the revoked key or serial is unknown, so its entry stays in the list
         decoding.report(scope, id, malformed)
         return changes.delete(change, scope, id)
 
@@ -200,8 +200,8 @@ def build_record(issuer: Issuer, revocation: Revocation) -> Item:
 def _add(issuer: Issuer, entry: "crypto.packed_revocations.Entry", add: Callable[[bool, list[Write]], T]) -> T:
     """Add an entry to a revocation list.
 
-    `add` commits the change. It is called with two arguments: whether the entry is new to the list, and the writes that
-    change the list.
+    `add` commits the change. Its arguments are whether the entry is new to the list, and the writes that change the
+    list.
     """
 
     def change(head: Head, chunk: Chunk) -> T:
@@ -212,7 +212,7 @@ def _add(issuer: Issuer, entry: "crypto.packed_revocations.Entry", add: Callable
 
     try:
         return _change_list(issuer, entry, change)
-    except ListFull:  # the list may have room after expired entries are removed
+    except ListFull:  # remove expired entries from the list and try again
         head = revocation_lists.read(issuer.id)
         if head is None or not revocation_lists.compact(head):
             raise

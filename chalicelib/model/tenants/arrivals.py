@@ -29,15 +29,15 @@ _WITH_PRIVATE_KEY = (kinds.SSH_CERTIFICATE_AUTHORITIES, kinds.TLS_CERTIFICATES)
 
 @dataclass
 class Arrivals:
-    """The result of validating an export. `lost` lists secrets that exports lack: create them again."""
+    """The result of validating an export. `lost` describes the secrets that must be created again after the import."""
 
     account: str
-    # unique keys with the items that have them, each as a partition key and the item's path. Both sets must be equal:
-    # `claims` is read from the items, `owners` from the records of unique keys.
+    # Pairs of a unique key's partition key and the path of an item with this unique key. `claims` comes from the items,
+    # `owners` from the records of unique keys. The export is invalid if the two sets differ.
     claims: set[tuple[str, str, str]] = field(default_factory=set)
     owners: set[tuple[str, str, str]] = field(default_factory=set)
-    # rules of IP policies. Both sets must be equal: `copies` is read from the policies, which contain copies of their
-    # rules, and `rules` from the rules.
+    # Rules of IP policies. `copies` comes from the policies, which contain copies of their rules. `rules` comes from
+    # the rules themselves. The export is invalid if the two sets differ.
     copies: set[tuple[str, str, str]] = field(default_factory=set)
     rules: set[tuple[str, str, str]] = field(default_factory=set)
     lists: set[str] = field(default_factory=set)  # partition keys of the revocation lists in the export
@@ -146,7 +146,7 @@ def _owner_paths(record: Record) -> Iterable[str]:
 
 
 def _generalize(path: str) -> str:
-    """Return the path of a list of items with variables in place of ids, as `kinds.TABLE` contains it."""
+    """Return the path of a list of items with variables in place of ids, in the form that `Kind.path` has."""
     for kind in kinds.TABLE:
         if kind.path and re.fullmatch(re.sub(r"{\w+}", "[^/]+", kind.path), path):
             return kind.path

@@ -22,7 +22,7 @@ _UNNAMED: Mapping[str, Any] = {"holder": None, "home": None, "successor": None, 
 
 
 class NotAnExport(Exception):
-    """A file is not a complete export. The message names the wrong line."""
+    """A file is not a complete export. The message contains the reason, if possible with the number of the line."""
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,9 @@ def _parse(number: int, line: str) -> dict[str, Any]:
 
 
 def _remove_exclusive_owner(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record that makes a name unique, without its tunnel or the operator's ban of the name.
+    """Return a name's record without the tunnel that uses the name, and without the operator's ban of the name.
 
-    Return {} if no edge or reservation has the name, and the name has no cooldown.
+    Return {} if the name has no edge, no reservation and no cooldown.
     """
     name_record = {name: value for name, value in {**record, **_UNNAMED}.items() if value is not None}
     is_used = name_record.get("sharers") or name_record.get("rests", 0) > clock.seconds()

@@ -17,9 +17,11 @@ from chalicelib.storage.client.dynamodb import Condition
 # "portable" records are exported and imported. "described" records are exported without their secret, and cannot be
 # imported. "omitted" records are not exported, because they expire soon, or because another process creates them again.
 Portability = Literal["portable", "described", "omitted"]
-# The treatment of a record when its account is deleted. "trail" records belong to the audit trail, and can be kept.
-# "name" is the record that makes a name unique: only the cooldown of the name stays. "list" is a revocation list: only
-# its revocations stay. A digest replaces the account's id in these two. "shared" records have data of several accounts.
+# What happens to a record when its account is deleted. "remove": the record is deleted. "trail": the record belongs to
+# the audit trail, and can be kept. "name": the record makes a name unique, and only the cooldown of the name stays.
+# "list": the record is a revocation list, and only its revocations stay. In the last two, a digest replaces the
+# account's id. "shared": the record has data of several accounts. "none": nothing, because the record does not contain
+# the id.
 Removal = Literal["remove", "trail", "name", "list", "shared", "none"]
 Record = Mapping[str, Any]
 
@@ -60,10 +62,10 @@ class RecordClass:
         return _compile(self.id)
 
 
-# The kinds that an export does not contain completely. All others are portable.
+# the kinds that are not "portable"
 _NOT_PORTABLE: Mapping[Kind, Portability] = {
-    kinds.API_KEYS: "described",  # the table has only digests of their tokens
-    kinds.TUNNELS: "omitted",  # a tunnel exists only while its gateway serves it
+    kinds.API_KEYS: "described",  # the table stores no tokens, only digests of them
+    kinds.TUNNELS: "omitted",  # the gateway of a tunnel would not serve an imported copy
 }
 PORTABILITY: Mapping[Kind, Portability] = {
     kind: _NOT_PORTABLE.get(kind, "portable") for kind in kinds.TABLE if kind.path and kind.stored

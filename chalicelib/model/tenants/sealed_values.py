@@ -19,9 +19,10 @@ from chalicelib.storage.records import change_log, item_keys
 
 Record = Mapping[str, Any]
 _SCOPES = (managed_apps.SCOPE, signing_keys.SCOPE, issued_certificates.ORDERS, operator_certificate.SCOPE)
-_PASSWORDS = ("parts", "basic_auth")  # the attribute path of the passwords in records of routes and reservations
-_WEBHOOK = ("parts", "webhook_verification")  # the attribute path of the webhook secret in records of routes
-_OAUTH = ("parts", "oauth", "provider")  # the attribute path of the OAuth provider in records of routes
+# attribute paths in the records of routes, and for passwords also of reservations
+_PASSWORDS = ("parts", "basic_auth")
+_WEBHOOK = ("parts", "webhook_verification")
+_OAUTH = ("parts", "oauth", "provider")
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,10 @@ def selection() -> Condition:
 
 
 def seal_again(record: Record, value: SealedValue, key: str) -> bool:
-    """Encrypt a value of a stored record under another KMS key, unless it is encrypted under this key already.
+    """Encrypt a value of a stored record under the KMS key `key`. Return False if this is not necessary.
 
-    Return False if it was already. Otherwise return True, even if another process has changed the value meanwhile.
-    The record's revision stays, because the secret is the same. Raises vault.Unreadable, aws.Unavailable.
+    Return True also if another process has changed the value meanwhile, so that nothing was written. The record's
+    revision does not change, because the secret is the same. Raises vault.Unreadable, aws.Unavailable.
     """
     again = vault.seal_again(value.ciphertext, value.context, key)
     if again is None:
@@ -65,7 +66,7 @@ def seal_again(record: Record, value: SealedValue, key: str) -> bool:
     same = Condition(f"{'.'.join(f'#{name}' for name in value.path)} = :sealed", {"sealed": value.ciphertext})
     write = Write.update(record["scope"], record["id"], same, sets={path: again})
     with suppress(TransactionFailed):
-        # the change log makes edge hosts read the record; they take other encrypted bytes for another secret
+        # Edge hosts identify a secret by its encrypted bytes. An entry of the change log makes them read the new bytes.
         dynamodb.transact([write, *change_log.entries([write])])
     return True
 

@@ -1,7 +1,8 @@
 """Removes the records that are left after an account's resources were deleted.
 
-Two kinds of records stay for a while: a revocation list until its last entry has ended, and for a day the record of a
-released name, which no other account can take during this cooldown. In both, a digest replaces the account's id.
+Records of two kinds are not removed at once. A revocation list stays until its last entry has ended. The record of a
+released name stays for a day, the cooldown of the name, so that no other account can take the name. In these records, a
+digest replaces the account's id.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,7 +39,7 @@ def remove(record: Record, account: str) -> None:
         write = _release(record, account)
     else:
         write = Write.delete(*item_key, _require_unchanged(record))
-    with suppress(ConditionFailed):  # the record has changed; the next scan of the table finds it again
+    with suppress(ConditionFailed):  # another process has changed the record; the next scan finds it again
         dynamodb.do(write)
 
 

@@ -16,7 +16,7 @@ from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.records import decoding, items
 
-DEFAULT_IDENTITY = "letsencrypt.org"  # the CA's name in CAA records, if the CA's directory contains no name
+DEFAULT_IDENTITY = "letsencrypt.org"  # the CA's name in CAA records, if the ACME directory does not contain the name
 _ID = "acme"
 _CONTEXT = vault.context(EDGE, _ID)
 _EXISTS = Condition("attribute_exists(#id)")
@@ -51,7 +51,7 @@ def find_or_create(directory: str, generate: Callable[[], bytes]) -> bytes:
         try:
             sealed = {"private_key": vault.seal(generate(), _CONTEXT)}
             dynamodb.do(Write.put({**new, "sealed": sealed}, Condition("attribute_not_exists(#id)")))
-        except ConditionFailed:  # another issuer has stored an account key meanwhile
+        except ConditionFailed:  # another issuer has stored an account key first; use that key
             pass
         record = _read(directory) or {}
     return vault.unseal(record["sealed"]["private_key"], _CONTEXT, bytes)

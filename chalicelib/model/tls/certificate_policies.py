@@ -28,7 +28,7 @@ class CertificatePolicy:
 
 
 def is_offered() -> bool:
-    """Return whether this service offers automatic certificates: it does if ACME_DIRECTORY is set."""
+    """Return whether this service offers automatic certificates, for which ACME_DIRECTORY must be set."""
     return bool(os.environ.get("ACME_DIRECTORY", "").strip())
 
 
@@ -42,7 +42,7 @@ def find_objection(domain: str, tunnel_domain: str) -> str:
     """Return the reason why a domain cannot have a policy, or "". Raises ValueError if ACME_DNS_ZONE is malformed."""
     if not is_offered():
         return NOT_OFFERED
-    if item_keys.written_format() < 4:  # earlier versions cannot read a reservation with a certificate policy
+    if item_keys.written_format() < 4:  # running processes of earlier versions could not read the reservation
         return EARLIER_FORMAT
     if domains.is_below(domain, tunnel_domain):
         return COVERED

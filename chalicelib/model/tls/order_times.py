@@ -26,7 +26,7 @@ class TimeSet:
     limit: int = 0
 
 
-ALL = TimeSet("all", 3 * 60 * 60, 250)  # at most 250 orders in three hours, not counting renewals
+ALL = TimeSet("all", 3 * 60 * 60, 250)  # certificate orders of the last three hours, at most 250; without renewals
 
 
 def read(sets: Mapping[str, TimeSet], now: int) -> dict[str, list[int]]:

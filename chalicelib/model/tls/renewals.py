@@ -38,7 +38,7 @@ class Renewal:
     attempts: int = 0  # failed attempts since the start of the job or the last change of the domain
     not_before: int = 0  # the earliest time at which the limits of the CA and the issuer permit an order
     renews_at: int = 0
-    urgent_at: int = 0  # from this time on, the renewal is urgent: it precedes renewals that are not
+    urgent_at: int = 0  # the time from which the renewal precedes other renewals, because the certificate expires soon
     error_code: ErrorCode = ""
     msg: str = ""
     reason: str = ""  # why the last attempt failed, in words for the operator
@@ -60,7 +60,7 @@ def order_again(renewal: Renewal, now: int) -> Renewal:
 
     An order is then due.
     """
-    if renewal.is_claimed:  # an attempt is running; when it ends, the issuer reads the changed reservation
+    if renewal.is_claimed:  # an attempt is running; the issuer applies the change when the attempt ends
         return renewal
     return _hasten(replace(renewal, started_at=renewal.started_at or now), now)
 

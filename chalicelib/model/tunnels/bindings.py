@@ -31,9 +31,9 @@ def find_disallowed(served: Sequence[ServedTunnel], tunnel_domain: str) -> froze
 
 
 def _listener_key(tunnel: ServedTunnel) -> tuple[str, str]:
-    """Return the primary key of the tunnel name's unique key.
+    """Return the primary key of the record that exists while an edge of the account has the tunnel's name.
 
-    Edges with the name have this key. Its record exists if an edge of the tunnel's account has that name.
+    The record is the unique key of the edge's hostport.
     """
     return base_names.listening_key(tunnel.account, tunnels.hostport_of(tunnel.name)).scope, unique_keys.ID
 

@@ -5,7 +5,7 @@ import ipaddress
 from chalicelib.model.operator_lists import Entry, OperatorList
 
 _NETWORKS = OperatorList("/blocked_networks", "network_block")
-# the shortest prefix that can be blocked, by IP version: a larger network could be much of the internet, by mistake
+# the shortest network prefix that can be blocked, by IP version; a mistake must not block much of the internet
 _MIN_PREFIX = {4: 8, 6: 19}
 
 

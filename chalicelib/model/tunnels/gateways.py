@@ -20,7 +20,7 @@ from chalicelib.storage.records import direct_writes, items, table
 from chalicelib.storage.records.items import Item
 
 GATEWAYS = items.scope(EDGE, "/gateways")
-CLOCK_SKEW = 5  # seconds: the default of the setting CLOCK_SKEW
+CLOCK_SKEW = 5  # the default of the setting CLOCK_SKEW, in seconds
 
 _NEW = Condition("attribute_not_exists(#id)")
 _ENDED = Condition("attribute_exists(#body.#ended)")
@@ -30,10 +30,11 @@ _ENDED = Condition("attribute_exists(#body.#ended)")
 class Gateway:
     """A gateway, and the address at which edge hosts connect to its tunnels.
 
-    `socket` is the path that an edge host on the same machine uses; it is not stored. SSH clients connect to
+    Edge hosts on the same machine connect to `socket`, a path that is not stored. All others connect to `port` of
+    `host`. If a gateway accepts connections at several ports, `port` is the newest of them. SSH clients connect to
     `ssh_address` and verify one of `host_keys`, which are authorized_keys lines. A `draining` gateway accepts no new
-    clients. It can accept connections from Envoy at several ports: `port` is the newest of them. `lease` is the Unix
-    second at which its lease ends. `ended` is the Unix second at which the gateway was ended, or 0.
+    SSH clients. `lease` is the Unix second at which the lease ends. `ended` is the Unix second at which the gateway was
+    ended, or 0.
     """
 
     id: str
@@ -52,9 +53,10 @@ class Gateway:
         return not self.ended and self.lease > clock.seconds()
 
     def seconds_to_next_state(self) -> float:
-        """Return the seconds until the lease ends.
+        """Return the seconds until the gateway's state changes next: until its lease ends.
 
-        After that, return the seconds until other processes may end the gateway, and then infinity.
+        After the end of the lease, return the seconds until other processes may end the gateway. After that, and for an
+        ended gateway, return infinity.
         """
         moments = () if self.ended else (self.lease, self.lease + clock_skew() + 1)
         return min((moment - clock.seconds() for moment in moments if moment > clock.seconds()), default=float("inf"))
@@ -112,15 +114,15 @@ def change(gateway: Gateway) -> bool:
 
 
 def fence(id: str) -> bool:
-    """End a gateway, once its lease and the clock skew are over. All its tunnels are then offline.
+    """End a gateway if its lease and the clock skew are over. All its tunnels are then offline.
 
-    Return False if its lease was renewed or it is ended already. Raises aws.Unavailable.
+    Return False if the lease is not over, or if the gateway has ended already. Raises aws.Unavailable.
     """
     return direct_writes.do_logged(end_by_fence(id))
 
 
 def end_by_fence(id: str) -> Write:
-    """Return the write that ends a gateway under the conditions of `fence`.
+    """Return the write that ends a gateway. The write fails unless the gateway's lease and the clock skew are over.
 
     Use this write in a transaction that also takes a name or port from one of the gateway's tunnels.
     """

@@ -71,10 +71,10 @@ def decode(item: Item) -> ServedTunnel | None:
 
 
 def keep_online(tunnel_items: Sequence[Item]) -> list[Item]:
-    """Return the items of the tunnels that are online, in the given order. Reads each gateway once, 100 per call.
+    """Return the items of the tunnels that are online, in the given order.
 
-    A tunnel with a separate lease is online while this lease runs, any other while its gateway is live. Raises
-    aws.Unavailable.
+    A tunnel with a separate lease is online while this lease runs. Any other tunnel is online while its gateway is
+    live. One call to the table reads up to 100 gateways. Raises aws.Unavailable.
     """
     used = {tunnels.gateway_of(item) for item in tunnel_items if not item.has_own_lease} - {""}
     live = {id for id, gateway in gateways.read_each(used).items() if gateway.is_live} if used else set()
@@ -88,10 +88,10 @@ def exceed(account: str, limit: int) -> bool:
 
 
 def end_lapsed(account: str) -> list[Item]:
-    """End the tunnels of an account that have a separate lease which is over. Return all other tunnels.
+    """End the tunnels of an account with a separate lease that is over. Return all other tunnels.
 
-    Some of the returned tunnels can be offline, because their gateway has ended. Each end has one audit event. Raises
-    aws.Unavailable.
+    Some of the returned tunnels can be offline, because their gateway has ended. Each ended tunnel gets one audit
+    event. Raises aws.Unavailable.
     """
     tunnel_items = list(table.read_all(tunnels.scope(account)))
     for lapsed in (item for item in tunnel_items if not item.is_live):

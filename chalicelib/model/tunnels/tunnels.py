@@ -1,8 +1,8 @@
 """Tunnels (SPEC 2.8): stored types, opening, renewing and closing.
 
 A tunnel is online while its gateway is live. A tunnel that has no gateway, or that an earlier version opened, has a
-separate lease in its own record. The name of a tunnel is unique. Another tunnel of the same credential can take the
-name at any time, any other tunnel only after this one has ended.
+separate lease in its own record. No two tunnels have the same name. A new tunnel takes the name from an existing tunnel
+if the same credential opened both. Otherwise, the name is free only after the existing tunnel has ended.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,10 +36,10 @@ Proto = Literal["http", "https", "tcp", "tls"]
 class StoredTunnel(Stored):
     """The stored fields of both kinds of tunnel. References to other resources are ids.
 
-    `metadata_0` is the metadata that API version 0 shows; agents set it with another option than `metadata`. `gateway`
+    `metadata_0` is the metadata that API version 0 shows: clients can set it separately from `metadata`. `gateway`
     serves the tunnel. `credential` is the SSH credential or user certificate that opened the tunnel. `address` is the
-    IP address of the SSH client and `client` its version. The API shows none of these four. Audit events show all of
-    them except the gateway.
+    IP address of the SSH client, and `client` its version. The API does not show `gateway`, `credential`, `address` and
+    `client`. Audit events show the last three.
     """
 
     started_at: str = ""
@@ -58,8 +58,8 @@ class StoredTunnel(Stored):
 class AgentTunnel(StoredTunnel):
     """A tunnel with a public endpoint.
 
-    `proxy_protocol` is copied from the reservation of its name or port when it is opened. `ip_policies` are the ids of
-    IP policies that the client named. The API shows neither.
+    `proxy_protocol` is copied from the reservation of the name or port when the tunnel is opened. `ip_policies` are the
+    ids of IP policies that the client named. The API does not show these two fields.
     """
 
     endpoint: str
@@ -146,9 +146,9 @@ class ServedTunnel:
     """A tunnel as its gateway serves it.
 
     A backend tunnel has labels and the name "". The name of a TCP tunnel is its address, host:port. With
-    `proxy_protocol` its local service first receives the address of the visitor. `expires` is the Unix second at which
-    its separate lease ends, 0 if it has none. Comparisons ignore `expires`. `ip_policies` restrict its visitors, in
-    addition to its reservation.
+    `proxy_protocol`, the service behind the tunnel receives the visitor's address at the start of each connection.
+    `expires` is the Unix second at which the separate lease ends, or 0 without such a lease. Comparisons ignore
+    `expires`. `ip_policies` and the reservation of the name restrict visitors.
     """
 
     account: str
@@ -247,9 +247,9 @@ def close_tunnel(account: str, id: str, *, usage: Traffic | None = None, by: Tra
 
 
 def record_refusal(tunnel: ServedTunnel, reason: str) -> None:
-    """Store the reason why an edge host does not serve a tunnel. The gateway is notified.
+    """Store the reason why an edge host does not serve a tunnel, and notify the tunnel's gateway.
 
-    `reason` is "" if the host serves it again. Does nothing if the tunnel has ended. Raises aws.Unavailable.
+    `reason` is "" if the host serves the tunnel again. Do nothing if the tunnel has ended. Raises aws.Unavailable.
     """
     exists = Condition("attribute_exists(#id)")
     refusal = {"body.refusal": reason}

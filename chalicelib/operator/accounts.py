@@ -61,7 +61,7 @@ def list_accounts() -> list[Item]:
 
 
 def check_account(id: str) -> None:
-    """Raise UnknownId if there is no such account."""
+    """Raise UnknownId if no account has this id."""
     if not ids.is_id(id, "acct") or table.read(accounts.SCOPE, id) is None:
         raise UnknownId(f"There is no account {id}.")
 

@@ -21,7 +21,7 @@ from chalicelib.operator.command_line import CommandError, OperatorGroup, accoun
 from chalicelib.resources.audit import audit_events
 from chalicelib.storage.records.items import Item
 
-_SETTLED = 60  # seconds: after this time, no request can still add an earlier event
+_SETTLED = 60  # seconds after an event until no request can still write an earlier event
 _CHUNK = 65536  # bytes to read at once from the end of an export
 
 group = OperatorGroup("audit", help="Audit events.")

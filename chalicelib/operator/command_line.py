@@ -63,10 +63,10 @@ class OperatorGroup(_PlainCommand, click.Group):
 
 
 class ParsedText(click.ParamType[Any]):
-    """An argument that a function parses. Its ValueError becomes a usage error."""
+    """The type of an argument that a function parses. A ValueError of this function becomes a usage error."""
 
     def __init__(self, name: str, parse: Callable[[str], Any], example: str) -> None:
-        """Create the type of an argument. Usage errors contain its `name` and the `example`."""
+        """Create the type with a parsing function. Usage errors contain `name` and `example`."""
         self.name, self._parse, self._example = name, parse, example
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:

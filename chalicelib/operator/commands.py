@@ -80,14 +80,14 @@ def _list_routes(as_json: bool) -> None:
 
 
 def main(words: list[str]) -> None:
-    """Run a command. A failure exits with a sentence and status 1, wrong usage with 2."""
+    """Run a command. If it fails, print the reason and exit with status 1. Wrong usage exits with status 2."""
     if instruction := os.environ.get(_COMPLETE):
         sys.exit(shell_completion.shell_complete(root, {}, _COMPLETED, _COMPLETE, instruction))
     try:
         with root.make_context(PROGRAM, [*words]) as context:
             root.invoke(context)
         sys.stdout.flush()
-    except click.exceptions.Exit as end:  # click raises Exit after --help and --version
+    except click.exceptions.Exit as end:  # --help or --version was handled
         sys.exit(end.exit_code)
     except click.UsageError as error:
         command_line.exit_with_usage(error)

@@ -42,7 +42,7 @@ T = TypeVar("T")
 )
 @progress_option
 def migrate(applies: bool, folder: Path | None) -> None:
-    """Run the command `migrate`. Raises CommandError for a table of 1.x."""
+    """Run the command `migrate`. Raises CommandError if the table is from version 1.x."""
     with open_progress(folder) as path:
         try:
             for line in Run(applies, path, forms(), report).lines():
@@ -115,10 +115,9 @@ class Run:
                 yield from self._migrate(record)
 
     def _migrate_last(self, item_keys_of_edges: Sequence[Sequence[str]]) -> Iterator[str]:
-        """Migrate the edges that lack unique keys of their names, the oldest edge first.
+        """Migrate the edges that lack unique keys of their names. Yield lines of JSON as `_migrate` does.
 
-        So if two edges have the same name, the older edge keeps it. `places_of_edges` are the primary keys of the
-        edges. Yield lines of JSON as `_migrate` does.
+        Start with the oldest edge: if two edges have the same name, the older edge keeps the name.
         """
         for scope, id in sorted(item_keys_of_edges, key=lambda item_key: ids.strip_prefix(item_key[1])):
             if record := dynamodb.get(scope, id):
@@ -127,7 +126,7 @@ class Run:
     def _migrate(self, record: Mapping[str, Any]) -> Iterator[str]:
         """Migrate a record if `applies`.
 
-        Yield lines of JSON: sentences about the record, its needed migrations, and whether it was rewritten.
+        Yield lines of JSON with sentences about the record, the migrations that it needs, and whether it was rewritten.
         """
         lacking = yield from _encode_sentences(_list_needed(record, self.stored_types))
         if lacking:
@@ -173,7 +172,7 @@ def _report_costly(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _report_reserved(record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence if a record gives an account a name that the operator's service needs."""
+    """Yield a sentence if an account has a name that the operator's service uses itself."""
     name = record["scope"].removeprefix(f"{base_names.KIND}#")
     if name == record["scope"] or name.partition(".")[0] not in base_names.OPERATOR_NAMES:
         return

@@ -35,10 +35,10 @@ def allow_name(name: str) -> None:
 
 
 def forget_settings(*, is_forced: bool) -> str:
-    """Remove TUNNEL_DOMAIN and TCP_PORTS from the table. Return their values.
+    """Remove TUNNEL_DOMAIN and TCP_PORTS from the table. Return the removed values.
 
-    The API and the edge can then start with other values. Raises CommandError if resources still have names, unless
-    it `is_forced`.
+    The API and the edge can then start with other values. Raises CommandError if resources still have names and
+    `is_forced` is False.
     """
     names = [] if is_forced else list(base_names.names_in_use())
     if names:

@@ -51,9 +51,10 @@ class ListedRevocation:
 
 
 def list_revoked(later: str, folder: Path, report: Callable[[str], object]) -> Comparison:
-    """Return the comparison of the restored table, TABLE_NAME, with `later`. Raises CommandError if they are the same.
+    """Return the comparison of the restored table with `later`, the table that was used until the restore.
 
-    `later` is the table that was used until the restore. In `folder`, the comparison stores its progress in files.
+    TABLE_NAME must name the restored table. The comparison stores its progress in `folder`. Raises CommandError if both
+    tables are the same.
     """
     if later == dynamodb.table_name():
         raise CommandError(

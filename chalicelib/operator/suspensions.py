@@ -84,9 +84,9 @@ def _find_noun(id: str) -> str:
 
 
 def offboard_id(account_id: str, id: str, choice: Choice) -> Iterator[OffboardingResult]:
-    """Offboard a user, bot, key or federated credential. Repeats offboarding until it is complete.
+    """Offboard a user, bot, API key or federated credential. Repeat the call until offboarding is complete.
 
-    Yields the report of each repetition. Raises UnknownId, CommandError.
+    Yield the result of each call. Raises UnknownId, CommandError.
     """
     accounts.check_account(account_id)
     while True:

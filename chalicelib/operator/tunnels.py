@@ -32,16 +32,16 @@ from chalicelib.operator.command_line import (
 from chalicelib.operator.names import parse_host
 from chalicelib.storage.records.items import Item
 
-DEMO_LEASE = 15  # seconds
+DEMO_LEASE = 15  # the lifetime of a demonstration tunnel, in seconds
 _MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 
 group = OperatorGroup("tunnels", help="The tunnels that are online.")
 
 
 def list_tunnels() -> list[tuple[str, Item]]:
-    """Return all online tunnels with their accounts, the oldest account first.
+    """Return all online tunnels with the ids of their accounts, the oldest account first.
 
-    First ends the tunnels that are offline: their lease is over, or their gateway has ended.
+    End all tunnels that are offline because their lease is over or their gateway has ended.
     """
     return [
         (account.id, tunnel) for account in list_accounts() for tunnel in online_tunnels.end_all_offline(account.id)

@@ -27,8 +27,8 @@ from chalicelib.storage.records.items import Item
 
 DELETED = {kind.prefix: kind for kind in (kinds.API_KEYS, kinds.SSH_CREDENTIALS, kinds.FEDERATED_CREDENTIALS)}
 SWITCHED_OFF = {kind.prefix: kind for kind in (kinds.BOT_USERS, kinds.USERS)}
-# Each line about an SSH revocation has a field with this name. It contains the public key of the authority, because the
-# restored table may lack the authority.
+# The field with the authority's public key in a line about an SSH revocation. The line must contain this key, because
+# the restored table may lack the authority.
 PUBLIC_KEY = "authority_public_key"
 _SHOWN = ("name", "active", "owner_id", "description", "enabled")
 _PROJECTION = f"#scope, #id, #unseen, #expires, #lease, {', '.join(f'#body.#{name}' for name in _SHOWN)}"
@@ -37,7 +37,10 @@ _PREFIXES = [*DELETED, *SWITCHED_OFF]
 
 @dataclass(frozen=True)
 class Comparison:
-    """The comparison of this restored table with the later table. `folder` has the files of its progress."""
+    """The comparison of the restored table, which TABLE_NAME names, with a later table.
+
+    `later` is the name of the later table. `folder` contains files with the progress of the comparison.
+    """
 
     later: str
     folder: Path
@@ -46,8 +49,7 @@ class Comparison:
     def run(self) -> Iterator[str]:
         """Yield a line for each credential, owner, account and revocation in which the tables differ.
 
-        Raises CommandError if the later table is unreadable or is not a later state of the
-        restored table.
+        Raises CommandError if the later table is unreadable or is not a later state of the restored table.
         """
         purpose = {"command": "revocations list", "table": dynamodb.table_name(), "later": self.later}
         credentials_scan = ScanFolder(self.folder / "admitted", purpose)
@@ -67,7 +69,10 @@ class Comparison:
             ScanFolder(self.folder / name, {}).remove()
 
     def _compare(self, page: Records) -> Iterator[str]:
-        """Yield a line for each item that is active only in the restored table. `page` is a page of this table."""
+        """Yield a line for each item in `page` that the later table does not show as active.
+
+        `page` is a page of the restored table.
+        """
         active_items = [item for item in table.skip_malformed(map(Item.from_record, page)) if _is_admitted(item)]
         with self._use_later_table():
             later_records = table.read_records(item.key for item in active_items)
@@ -87,7 +92,7 @@ class Comparison:
                 yield f"{authority.account} {authority.id} {record}"
 
     def _require_deletion(self, account: str) -> None:
-        """Raise CommandError unless the table used until the restore has an event about an account's deletion."""
+        """Raise CommandError if the later table has no audit event about the deletion of an account."""
         if not {account, portable.digest(account)} & self._deleted:
             raise CommandError(
                 f"The table {self.later} is not a later state of this one: it lacks the account {account}."

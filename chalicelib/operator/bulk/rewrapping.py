@@ -36,11 +36,10 @@ class Rewrapping:
     report: Callable[[str], object]
 
     def run(self) -> Counter[str]:
-        """Encrypt all secrets under the key, in passes, until a pass finds none under another key. Return counts of
-        secrets.
+        """Encrypt all secrets under the key, in passes, until a pass finds no secret under another key.
 
-        "found" and "unreadable" count the secrets of the last pass. "again" counts the secrets that any pass encrypted.
-        Raises CommandError, aws.AwsError.
+        Return counts of secrets. "found" and "unreadable" are about the last pass. "again" is the number of secrets
+        that were encrypted in all passes. Raises CommandError, aws.AwsError.
         """
         again = 0
         for number in count(1):

@@ -20,7 +20,7 @@ from chalicelib.storage.client.queries import Segment
 
 SEGMENTS = 16
 PAUSE = 5.0  # seconds between two reports of progress
-_MARK = "@"  # starts each line with a position; no line with a result may start with this character
+_MARK = "@"  # the first character of lines with a scan position; lines with results must not begin with it
 _PLAN = "plan.json"
 _NONE: Mapping[str, Any] = {}
 
@@ -31,7 +31,8 @@ Records = Sequence[Mapping[str, Any]]
 class Selection:
     """The records and attributes that a scan reads.
 
-    `expressions` are the filter and the projection as parameters of DynamoDB. `values` are the values in them.
+    `expressions` are the filter and the projection as parameters of DynamoDB. `values` are the values to which the
+    filter refers.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)

@@ -42,7 +42,8 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.references import InUse
 from chalicelib.storage.records.revocation_lists import ListFull
 
-SETTLED = change_log.OVERLAP + 30  # seconds: then earlier requests have ended, and edge hosts have applied them
+# seconds after which all earlier requests have ended, and edge hosts have applied the changes of these requests
+SETTLED = change_log.OVERLAP + 30
 _ROUNDS = 10
 # The order in which kinds are deleted: credentials first, and each kind after all kinds that refer to it.
 ORDER = (
@@ -131,7 +132,7 @@ class Deletion:
             try:
                 is_kept = self.events == "keep" and traces.is_trail(record)
                 # Two records are not removed here: the account's own record, and the unique key of its name.
-                # `_remove_account` removes both last, so that no other account can take the name before.
+                # `_remove_account` removes both last. Until then, no other account can take the name.
                 if not is_kept and record["scope"] != stored_accounts.SCOPE and not _names_account(record["scope"]):
                     traces.remove(record, self.account)
                     yield "1"
@@ -148,7 +149,10 @@ def _names_account(scope: str) -> bool:
 
 
 def _list_items(scope: str) -> Iterator[Item]:
-    """Yield all items of a collection. `scope` is its partition key, or the key of its first shard."""
+    """Yield all items of a collection.
+
+    `scope` is the partition key of the collection, or of its first shard if it has several shards.
+    """
     further = shards.list_further(scope).scopes if item_keys.is_sharded(scope) else []
     for part in (scope, *further):
         yield from table.read_all(part)

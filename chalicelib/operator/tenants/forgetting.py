@@ -1,6 +1,7 @@
 """`users forget`: replaces the name of a user by the user's id, in records and in audit events.
 
-It can be stopped at any time and run again: it also finds the user by audit events, which contain the name and the id.
+The command can be stopped at any time and run again. If the user's record has the new name already, the command finds
+the user by audit events that contain the old name and the id.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +31,7 @@ from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.records import items, table, unique_keys
 from chalicelib.storage.records.items import Item
 
-_NAMELESS = ("key_type", "role")  # details of events with fixed words, which may equal a user's name
+_NAMELESS = ("key_type", "role")  # event details with fixed words: such a word can equal the name, and must stay
 _NAMES = ("name", "before.name", "after.name")  # paths of the user's name in the details of an event about a user
 _EXISTS = Condition("attribute_exists(#id)")
 
@@ -108,7 +109,7 @@ def _replace_name(event: Item, name: str, id: str) -> Mapping[str, Any]:
 
 
 def _replace_texts(value: Any, name: str, id: str) -> Any:
-    """Return a copy of an event's details. In it, the user's id replaces each text that equals the name."""
+    """Return a copy of an event's details with the user's id in place of each text that equals the name."""
     if isinstance(value, Mapping):
         return {key: member if key in _NAMELESS else _replace_texts(member, name, id) for key, member in value.items()}
     if isinstance(value, list):

@@ -83,7 +83,7 @@ class Import:
         if conflicts:
             lines = "\n".join(conflicts[:_MAX_SHOWN])
             raise CommandError(f"Nothing was imported. There are {len(conflicts)} conflicts:\n{lines}")
-        with suppress(ConditionFailed):  # another process has just begun the same import; the next run reports it
+        with suppress(ConditionFailed):  # another process has just begun to import the same account
             dynamodb.do(Write.put({"scope": item_key[0], "id": item_key[1], "body": body, "revision": 1}, _ABSENT))
 
     def _check_target(self) -> None:
@@ -168,9 +168,10 @@ class Import:
                 yield Item.from_record(exported.record)
 
     def _read_records(self, old: str, part: str) -> Iterator[Record]:
-        """Yield the records of the export as the new account's records. `old` is the id of the exported account.
+        """Yield the records of the export, translated into records of the new account.
 
-        `part` selects unique keys ("claim"), other records ("other"), or both ("all").
+        `old` is the id of the exported account. `part` selects unique keys ("claim"), other records ("other"), or both
+        ("all").
         """
         for exported in self._read():
             record = exported.record
@@ -199,8 +200,8 @@ def _read_key(record: Record) -> tuple[str, str]:
 def _may_replace(present: Record, old: str) -> bool:
     """Return whether the import may replace a record in the table.
 
-    It may replace an expired record. It may also replace a record of the exported account, with the id `old`, that the
-    deletion of this account left and no item uses.
+    The import may replace expired records. It may also replace records that the deletion of the exported account has
+    left, unless an item uses them. `old` is the id of the exported account.
     """
     body = present.get("body")
     owners = {present.get("account"), body.get("account") if isinstance(body, Mapping) else None}
@@ -210,10 +211,11 @@ def _may_replace(present: Record, old: str) -> bool:
 
 
 def _put(record: Record, present: Record | None, account: str) -> Write:
-    """Return the write of an imported record. It replaces `present`, the stored record with the same key, if not None.
+    """Return the write of an imported record.
 
-    The deletion of an account leaves the heads of revocation lists. Such a head is not replaced: the write sets the new
-    account in it and removes its expiry.
+    `present` is the stored record with the same primary key, which the write replaces, or None. But the head of a
+    revocation list, which stays after the deletion of an account, is not replaced: the write sets the new account in
+    the head, and removes the head's expiry.
     """
     if present is None:
         return Write.put(record, _ABSENT)

@@ -29,8 +29,9 @@ class CircuitBreaker(Enabled):
     """Stops requests to tunnels with failing responses for some time.
 
     Each edge host counts the responses of each tunnel of the route separately. At the end of a window, a tunnel with
-    too many failures gets no requests. A failure is a status of 500 or above, or no response. While all tunnels of a
-    backend are tripped, its requests are answered 503. Backends that are HTTP responses are never tripped.
+    too many failures is tripped: it gets no requests for some time. A failure is a status of 500 or above, or no
+    response. While all tunnels of a backend are tripped, the edge answers its requests with 503. Backends that are HTTP
+    responses are never tripped.
     """
 
     tripped_duration: _Seconds = 10

@@ -54,7 +54,7 @@ def _build_response(module: MutualTlsModule, _edge: Item, call: Call) -> dict[st
 def _find_conflicts(request: MutualTls | None, edge: Item) -> dict[str, str]:
     """Return the validation errors of mutual TLS on an edge where TLS ends upstream.
 
-    They are about the requested module, or about the stored one if the request does not change it.
+    If `request` is None, the request does not change the module, and the stored module is checked.
     """
     stored = edge.modules.get("mutual_tls")
     enabled = request.enabled if request else stored is not None and MutualTlsModule.of(stored).enabled

@@ -108,7 +108,7 @@ class EndpointOAuthProvider(Shape):
     """Amazon as identity provider."""
 
 
-# the record can lack providers that a later version added
+# Responses contain every provider. A record can lack a provider that a later version of this file has added.
 _UNSET = dict.fromkeys(inspect.get_annotations(EndpointOAuthProvider))
 
 
@@ -150,7 +150,7 @@ class OAuth(Enabled):
 def _build_response(module: OAuthModule, route: Item, call: Call) -> dict[str, Any]:
     context = vault.context(route.account, route.id)
     edge = (items.find_parent(route.scope) or ("", ""))[1]
-    sees_secret = call.caller.limits.covers(f"edges:write@{edge}")  # a key that may replace the secret may see it too
+    sees_secret = call.caller.limits.covers(f"edges:write@{edge}")  # a key that may replace the secret may read it
     providers = {
         name: provider
         and {**provider.to_record(), "client_secret": provider.open_secret(context) if sees_secret else ""}

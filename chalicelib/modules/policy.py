@@ -1,4 +1,7 @@
-"""The policy of SSH authorities: limits of the certificates that they sign. Only for admins with a key of scope `*`."""
+"""The policy of SSH authorities: limits of the certificates that they sign.
+
+Only admins with an API key of scope `*` may see and change policies.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,9 @@ from chalicelib.storage.records import item_keys
 from chalicelib.storage.records.items import Item
 
 _SECONDS = between(1, 2**32 - 1)
-_RECENT = ("require_bind", "allowed_bind")  # fields that require record format 4
-_MAX_STARS = 8  # the most `*` in a pattern, because signing can compare 256 patterns with 256 principals
+_RECENT = ("require_bind", "allowed_bind")  # fields that versions before record format 4 ignore
+# the most `*` in a pattern; with more, signing could take too long, because it can compare 256 patterns with 256 names
+_MAX_STARS = 8
 
 
 def _reject_duplicates(values: list[str]) -> list[str]:
@@ -170,8 +174,8 @@ def _build_response(policy: policies.PolicyModule, _authority: Item, _call: Call
 def _find_conflicts(request: Policy | None, _authority: Item) -> dict[str, str]:
     """Return the validation errors of a policy, by field.
 
-    They are about the rules in its default extensions, and about fields that require record format 4, because processes
-    of earlier versions would ignore them.
+    This function checks the rules in the default extensions. Before record format 4, it also rejects fields that
+    running processes of earlier versions would ignore.
     """
     if request is None:
         return {}

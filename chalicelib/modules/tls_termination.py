@@ -38,7 +38,7 @@ class ShownTermination(Enabled):
 def _find_conflicts(request: TlsTermination | None, edge: Item) -> dict[str, str]:
     """Return the validation errors if a module contradicts its edge's `terminate_at`.
 
-    They are about the requested module, or about the stored one if the request does not change it.
+    If `request` is None, the request does not change the module, and the stored module is checked.
     """
     terminate_at = HttpsEdge.of(edge.body).terminate_at
     stored = TlsTerminationModule.of(edge.modules.get("tls_termination", {}))

@@ -11,7 +11,7 @@ from chalicelib.schema.shapes import Shape
 
 
 class Action(Shape):
-    model_config = {"extra": "allow"}  # the other fields depend on `type`
+    model_config = {"extra": "allow"}  # the names of all other fields depend on `type`, and are not checked
 
     type: Annotated[str, not_empty]
 

@@ -46,7 +46,7 @@ class ShownVerification(Enabled):
 
 def _build_response(module: WebhookModule, route: Item, call: Call) -> dict[str, Any]:
     edge = (items.find_parent(route.scope) or ("", ""))[1]
-    sees_secret = call.caller.limits.covers(f"edges:write@{edge}")  # a key that may replace the secret may see it too
+    sees_secret = call.caller.limits.covers(f"edges:write@{edge}")  # a key that may replace the secret may read it
     context = vault.context(route.account, route.id)
     return {**vars(module), "secret": module.open_secret(context) if sees_secret else ""}
 

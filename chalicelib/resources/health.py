@@ -74,7 +74,7 @@ def _find_error() -> AwsError | None:
 
 def _get(_call: Call) -> Item:
     CHECK.require_health()
-    return Item(_NAME, "", {})  # never stored; `_show` makes the response, but needs an item
+    return Item(_NAME, "", {})  # a placeholder: every endpoint must pass an item to `_show`
 
 
 def _show(_item: Item, _call: Call) -> dict[str, Any]:

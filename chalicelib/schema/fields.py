@@ -36,7 +36,7 @@ SECRET = Documented({"format": "password"})
 
 
 class DescribedShape(Shape):
-    """The two fields that every resource has. A PATCH without a field leaves it unchanged."""
+    """The two fields that every resource has. A PATCH leaves fields that it does not contain unchanged."""
 
     description: Description = ""
     f"""Description of the resource, optional, at most {MAX_DESCRIPTION} bytes."""

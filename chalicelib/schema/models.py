@@ -26,7 +26,8 @@ class Body(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
-    model_config |= {"json_schema_serialization_defaults_required": True}  # responses contain every field
+    # in JSON Schema, require all fields of a response
+    model_config |= {"json_schema_serialization_defaults_required": True}
 
     def values(self) -> dict[str, Any]:
         return self.model_dump()

@@ -29,7 +29,7 @@ class Absent(str):
     """The default of a field that a response leaves out if it is unset."""
 
 
-ABSENT: Any = Absent()  # the default for a field of any type
+ABSENT: Any = Absent()  # typed as Any, so that a field of any type can have this default
 
 
 @cache

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from chalicelib.crypto.keys import AuthorizedKey
 
 _MAX_KEY_BYTES = 16 * 1024
-# matches no netmasks and no IPv6 zones, because sshd refuses certificates with them
+# does not match netmasks such as /255.0.0.0 and zones such as %eth0: sshd would refuse certificates with these
 _NETWORK = r"[0-9A-Fa-f.:]+(/[0-9]{1,3})?"
 _CRITICAL = ("force-command", "source-address", "verify-required")  # all critical options that OpenSSH supports
 _WITHOUT_VALUE = {  # extensions that must have no value: otherwise sshd refuses the certificate
@@ -98,7 +98,7 @@ CERTIFIED_KEY = Plain(_parse_public_key, {**at_most_bytes(_MAX_KEY_BYTES), "form
 
 
 def after_start(lifetime: timedelta) -> WithData:
-    """Require an end of the validity that is after its start. The default end is `lifetime` after the creation."""
+    """Require that a certificate's validity ends after its start. By default it ends `lifetime` after its creation."""
     rule = f"must be after valid_after; the default is {_format_lifetime(lifetime)} after creation"
 
     def check(value: datetime | None, above: Mapping[str, Any]) -> datetime | None:

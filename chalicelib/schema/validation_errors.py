@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 _MAX_PATH = 200  # the most characters of a field's dotted path in an error
-_SENTENCES = {  # messages by the type of pydantic's error
+_SENTENCES = {  # from the type of a pydantic error to the message in the response
     "missing": "is required",
     "string_type": "must be a string",
     "string_unicode": "must be valid Unicode",
@@ -36,5 +36,8 @@ def describe_unknown(names: Iterable[str]) -> str:
 
 
 def describe(code: str, context: Mapping[str, Any], *, otherwise: str) -> str:
-    """Return the message for an error of pydantic. `code` is the error's type; `otherwise` is for unknown types."""
+    """Return the message for a pydantic error of the type `code`.
+
+    `context` has values for the message. `otherwise` is the message for an unknown type.
+    """
     return str(context["error"]) if code == "value_error" else _SENTENCES.get(code, otherwise).format(**context)

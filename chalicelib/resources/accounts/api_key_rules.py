@@ -1,6 +1,6 @@
 """Rules for the API keys of an account: lifetime, scopes, networks and idle time.
 
-Only for admins with a key of scope `*`.
+Only admins with an API key of scope `*` may see and change these rules.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from chalicelib.schema.rules import After, between, entries, if_null
 from chalicelib.storage.records import item_keys
 from chalicelib.storage.records.items import Item
 
-_MAX_LIFETIME = 5 * 365 * 24 * 60 * 60  # seconds
+_MAX_LIFETIME = 5 * 365 * 24 * 60 * 60  # the largest value of `max_lifetime`, in seconds
 
 Network = Annotated[str, After(networks.check, {"format": "network"})]
 

@@ -168,7 +168,7 @@ def issue(
     """Return a new key. `rules` are the account's rules for API keys, as the record of the new token stores them.
 
     The caller's key may descend from a federated credential (see `trees`). If this credential is disabled before the
-    new key is stored, the transaction raises `disabled`.
+    new key is stored, the transaction fails with the exception `disabled`.
     """
     root = {trees.ROOT: caller.federated} if caller.federated else {}
     token, digest = api_keys.new_token(id)
@@ -255,7 +255,7 @@ class ApiKeys(OwnedResource):
 
     def get_own(self, call: Call) -> Item:
         key = table.read(self.scope(call), call.caller.key)
-        if key is None:  # the key was deleted after it authenticated this request
+        if key is None:  # the key was deleted during this request
             raise _build_unknown_key_error()
         return key
 

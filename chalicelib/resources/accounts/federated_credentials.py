@@ -82,7 +82,7 @@ def _sign_in(values: Mapping[str, Any] | None) -> SignIn | None:
 
 def _check(stored: FederatedCredential) -> None:
     """Raise InvalidRequest if two fields of a credential contradict each other."""
-    from chalicelib.federation import claims, issuers  # imported here, because only requests with a body need them
+    from chalicelib.federation import claims, issuers  # imported here, to save time in requests without a body
 
     errors = {}
     if missing := issuers.find_missing_tenant(stored.issuer, stored.claims):

@@ -44,7 +44,7 @@ class MeKey(Shape):
 
 
 class MeNames(Shape):
-    """The names of the account: below TUNNEL_DOMAIN, ports, and reserved domains outside TUNNEL_DOMAIN."""
+    """Counts of the account's names: names below TUNNEL_DOMAIN, ports, and reserved domains outside TUNNEL_DOMAIN."""
 
     held: int
     """The number of names that edges and reservations of the account have. Each name counts once."""
@@ -108,7 +108,7 @@ class Me(Shape):
 
 def _get(call: Call) -> Item:
     owner = accounts.read(call.caller.account, call.caller.id)
-    if owner is None:  # the user or bot was deleted after this request was authenticated
+    if owner is None:  # the user or bot was deleted during this request
         raise Unauthenticated("The owner of the API key was deleted.")
     return owner
 

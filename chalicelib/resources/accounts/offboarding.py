@@ -87,8 +87,8 @@ def endpoint(resource: Resource, body: type[Shape], *, for_owners: bool = False)
         if not call.caller.admin:
             _check_owner(resource, call)
         choice = Choice(call.body.others, call.body.certificates)
-        # Ignore the idempotency key of the request: a repeated request must continue offboarding. It must not get the
-        # response to the first request again.
+        # Ignore the idempotency key of the request. With it, a repeated request would get the first response again,
+        # although it must continue offboarding.
         change = replace(call.change, request=None)
         report = offboarding.offboard(change, call.caller.account, call.id, choice)
         if report is None:

@@ -227,7 +227,7 @@ class ReservedDomains(EditableResource):
     def delete_certificate(self, call: Call) -> None:
         def edit(item: Item) -> Item:
             body = {**_remove_mark(item.body), "certificate_id": ""}
-            # the certificate is the only resource to which a reserved domain refers
+            # remove all references: the certificate is the only resource to which a reserved domain refers
             references = replace_references(item.references, {"": ()})
             return replace(item, body=body, references=references) if item.body.get("certificate_id") else item
 

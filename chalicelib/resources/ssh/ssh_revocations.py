@@ -1,4 +1,7 @@
-"""Revocations of certificates and public keys by an SSH authority. It refuses to sign a revoked key."""
+"""Revocations of certificates and public keys by an SSH authority.
+
+An authority does not sign keys that it has revoked.
+"""
 
 from dataclasses import replace
 from typing import Annotated

@@ -55,7 +55,8 @@ def check_access(call: Call, item: Item) -> None:
 def is_own(caller: Caller, certificate: Item) -> bool:
     """Return whether the caller may revoke a certificate.
 
-    It may if it requested the certificate, if its API key made the certificate, or if it may change what others own.
+    The caller may revoke a certificate that it requested, or that its API key created. A caller that may change the
+    resources of other owners may revoke any certificate.
     """
     maker = certificate.body.get("created_by")
     return caller.acts_for_all or owner_of(certificate) == caller.id or bool(maker and maker == caller.key)

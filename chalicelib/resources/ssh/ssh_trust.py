@@ -1,7 +1,7 @@
 """The public key and revocation list of an SSH authority, which servers fetch without a token.
 
-Neither contains a secret. One read finds both by the authority's id. If the authority is deleted, both stay until its
-last revocation has ended.
+Neither contains a secret. Both are in one record, which is found by the authority's id. After the deletion of the
+authority, this record stays until the last revocation has ended.
 """
 
 import hashlib

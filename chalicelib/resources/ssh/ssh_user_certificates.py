@@ -30,7 +30,7 @@ LIFETIME = timedelta(hours=24)
 
 
 class UserCreate(DescribedShape):
-    # also check a default `valid_until` against `valid_after`
+    # without `valid_until`, also check that the default end is after `valid_after`
     model_config = {"validate_default": True}
 
     ssh_certificate_authority_id: AuthorityId

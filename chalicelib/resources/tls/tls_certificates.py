@@ -147,10 +147,11 @@ def _remove(change: Change, scope: str, id: str) -> bool:
 
 
 def _require_unused(certificate: Item) -> Sequence[Write]:
-    """Return a check for the deletion of a certificate that was issued for a reserved domain.
+    """Return the condition check for the deletion of a certificate.
 
-    The deletion fails if the domain changes meanwhile. Without such a domain there is no check. Raises Conflict if the
-    domain has a policy for automatic certificates and uses the certificate.
+    If the certificate was issued for a reserved domain, the check fails if the domain changes before the deletion.
+    Otherwise, return no check. Raises Conflict if the domain has a policy for automatic certificates and uses the
+    certificate.
     """
     reservation = issued_certificates.find_reservation(certificate)
     if reservation is None:

@@ -36,7 +36,7 @@ class GatewayList(Shape):
 
 
 def _get(_call: Call) -> Item:
-    return Item(gateways.GATEWAYS, "", {})  # never stored; `_show` makes the response, but needs an item
+    return Item(gateways.GATEWAYS, "", {})  # a placeholder: every endpoint must pass an item to `_show`
 
 
 def _show(_item: Item, _call: Call) -> dict[str, Any]:

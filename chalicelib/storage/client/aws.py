@@ -77,7 +77,7 @@ def call(service: str, operation: str, **parameters: Any) -> dict[str, Any]:
     if caller:
         if (direct_answer := caller.call(operation, parameters)) is not None:
             return direct_answer
-        if time.monotonic() > _last_call.get():  # the deadline may have passed during the failed call
+        if time.monotonic() > _last_call.get():  # the direct call has failed, and may have taken all the time
             raise Unavailable("OutOfTime")
     try:
         answer: dict[str, Any] = getattr(client(service), operation)(**parameters)
@@ -93,7 +93,7 @@ def call(service: str, operation: str, **parameters: Any) -> dict[str, Any]:
 
 
 def call_each(service: str, operation: str, calls: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Make calls, given by their parameters, at the same time after `call_directly`. Raises the errors of `call`."""
+    """Make calls with the given parameters, in parallel after `call_directly`. Raises the errors of `call`."""
     caller = _callers.get(service) if time.monotonic() <= _last_call.get() else None
     answers = caller.call_each(operation, calls) if caller else None
     return answers or [call(service, operation, **parameters) for parameters in calls]
@@ -131,7 +131,7 @@ def region() -> str:
     """Return the configured region, or "none"."""
     try:
         return _session().get_config_variable("region") or "none"
-    except BotoCoreError:  # the profile in AWS_PROFILE does not exist
+    except BotoCoreError:  # for example, the profile in AWS_PROFILE does not exist
         return "none"
 
 
@@ -295,5 +295,5 @@ def translate_errors() -> Iterator[None]:
 
 # Create DynamoDB's client now: Lambda gives a full CPU to the import, and only a part of a CPU to a request.
 if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
-    with suppress(BotoCoreError):  # the first request creates the client again, and reports the error
+    with suppress(BotoCoreError):  # the first request tries again, and reports the error
         call_directly("dynamodb")

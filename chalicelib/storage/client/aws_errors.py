@@ -43,7 +43,10 @@ class Unavailable(AwsError):
 
 
 class Misconfigured(AwsError):
-    """Credentials, region, profile, table, key or a permission is missing, or a request is invalid."""
+    """The configuration for AWS is incomplete or wrong, for example the credentials, region, table or permissions.
+
+    Also raised for a request that AWS rejects as invalid.
+    """
 
 
 def translate(error: BotoCoreError | ClientError) -> Exception:

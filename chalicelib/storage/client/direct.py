@@ -28,7 +28,8 @@ OPERATIONS = {
     "query": "Query",
     "update_item": "UpdateItem",
 }
-_EMPTY = frozenset(("DeleteItem", "GetItem", "PutItem", "UpdateItem"))  # operations with answers that may lack fields
+# operations with answers that may be empty; an empty answer of any other operation is incomplete
+_EMPTY = frozenset(("DeleteItem", "GetItem", "PutItem", "UpdateItem"))
 CONDITION_FALSE = "ConditionalCheckFailedException"  # the code of the error about a false condition
 _ALGORITHM = "AWS4-HMAC-SHA256"
 
@@ -71,7 +72,7 @@ class DirectCaller:
         Return None also if only botocore can send them. Raises ClientError if the condition of a write is false.
         """
         name, transport = OPERATIONS[operation], self._client._endpoint.http_session
-        if not isinstance(transport, Transport):  # if a proxy or other certificate authorities are configured
+        if not isinstance(transport, Transport):  # botocore uses a proxy or other certificate authorities
             return None
         model = self._model.operation_model(name)
         for parameters in calls:
@@ -88,10 +89,10 @@ class DirectCaller:
             return None
 
     def _sign(self, credentials: ReadOnlyCredentials, headers: dict[str, str], body: bytes) -> Mapping[str, str]:
-        """Return the headers with botocore's signature.
+        """Return the headers with a signature (AWS Signature Version 4).
 
-        It is computed here, because botocore parses the headers as an e-mail several times, and derives the day's key
-        for each request.
+        This method saves time: botocore would parse the headers as an e-mail several times, and derive the signing key
+        of the day again for each request.
         """
         timestamp = get_current_datetime().strftime(SIGV4_TIMESTAMP)
         scope = f"{timestamp[:8]}/{self._region}/{self._service}/aws4_request"

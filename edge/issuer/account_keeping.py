@@ -44,7 +44,7 @@ def _load(der: bytes) -> EllipticCurvePrivateKey:
 class AccountKeeper:
     """Keeps the record of the ACME account current. Changes the account's key if the operator requests it.
 
-    `find_caa` returns the CAA records of the tunnel domain, or None if they are unknown. It blocks.
+    `find_caa` blocks. It returns the CAA records of the tunnel domain, or None if they are unknown.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class AccountKeeper:
             raise SettingError("Another issuer has changed the key of the ACME account: start this issuer again.")
         try:
             authority = self._ca.authority
-        except AttemptFailed as failed:  # the next call of `keep` repeats the request
+        except AttemptFailed as failed:  # `keep` repeats the request later
             log.event("ca_failed", code=failed.failure.code, reason=failed.reason)
             return
         account = acme_accounts.find(self._directory)
@@ -115,7 +115,7 @@ class AccountKeeper:
         if der := acme_accounts.find_next(self._directory):
             key = _load(der)
             try:
-                # the CA has the new key already if an earlier issuer stopped before it changed the table
+                # an earlier issuer can have changed the key at the CA, and stopped before it changed the table
                 if not self._ca.knows_key(key):
                     self._ca.change_key(key)
             except AttemptFailed as failed:

@@ -34,8 +34,9 @@ OrderStatus = Literal["pending", "ready", "processing", "valid", "invalid", "abs
 
 _TIMEOUT = 20  # timeout of one request in seconds
 _MAX_REPEATS = 5  # how often a request with a rejected nonce is repeated
-_ABSENT = frozenset({404, 410})  # HTTP statuses for an order that the CA has forgotten
-_FOREIGN = frozenset({"accountDoesNotExist", "unauthorized"})  # errors for an order that belongs to another account
+_ABSENT = frozenset({404, 410})  # HTTP statuses that mean that the CA has no such order
+# Error codes that mean that the order belongs to another account.
+_FOREIGN = frozenset({"accountDoesNotExist", "unauthorized"})
 _CHALLENGES: Mapping[Method, type[challenges.KeyAuthorizationChallenge]] = {
     "http-01": challenges.HTTP01,
     "dns-01": challenges.DNS01,
@@ -77,7 +78,10 @@ class _Client(client.ClientV2):
 
 
 class _RequestFailed(AttemptFailed):
-    """A request to the CA failed. `status` is 0 without a response, `code` is the error code of ACME, or ""."""
+    """A request to the CA failed.
+
+    `status` is the HTTP status, or 0 without a response. `code` is the error code of ACME, or "".
+    """
 
     def __init__(self, failure: Failure, reason: str, status: int, code: str = "") -> None:
         super().__init__(failure, reason)
@@ -277,7 +281,7 @@ class AcmeClient:
                 self._status = 0
                 yield self._connect()
         except messages.Error as error:
-            if error.code == "accountDoesNotExist":  # the next request registers the account again
+            if error.code == "accountDoesNotExist":  # makes the next request register the account again
                 self._connected, self._account = False, ""
             not_before = int(self._now()) + self._retry_after if self._retry_after else 0
             is_ours = error.code == "unauthorized"  # the CA refuses the operator's account, not the domain

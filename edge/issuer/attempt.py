@@ -24,7 +24,7 @@ from edge.issuer.rules.renewal_times import Plan, RenewalWindow, Validity
 from edge.issuer.stored_order import StoredOrder, TxtWriter
 from edge.process import log
 
-ORDER_TIME = 300  # seconds for one order: half of the duration of a claim
+ORDER_TIME = 300  # the most seconds for one order. The claim lasts twice as long, so no other issuer interferes
 
 
 class AttemptCa(OrderingCa, Protocol):
@@ -38,7 +38,7 @@ class AttemptCa(OrderingCa, Protocol):
         """Return when the CA suggests to renew, or None. Raises AttemptFailed."""
 
 
-# Called with the id of a reservation, and the reservation. Returns which challenge to use. Raises AttemptFailed.
+# Checks a reserved domain, given its id and its record. Returns which challenge to use. Raises AttemptFailed.
 Preflight = Callable[[str, ReservedDomain], Method]
 
 
@@ -86,7 +86,7 @@ class Attempt:
         except AttemptFailed as failed:
             self._report(stored.domain if stored else "", failed)
             failure = outcomes.fail(renewal, failed.failure, self._second, self.random(), failed.reason)
-            # with `keeps`, the unfinished order stays stored for the next attempt
+            # `keeps=True` leaves the unfinished order stored for the next attempt
             renewal_schedule.conclude(due, failure, self._second, keeps=True)
 
     def _report(self, domain: str, failed: AttemptFailed) -> None:
@@ -123,7 +123,8 @@ class Attempt:
     def _order(self, due: DueRenewal, stored: ReservedDomain, replaced: x509.Certificate | None) -> None:
         store = self._store(due, stored.domain)
         store.is_renewal = replaced is not None
-        if stored.progress is None or not stored.progress.holds:  # the preflight does not check stored orders
+        # The preflight checks this too, but a stored order continues without a preflight.
+        if stored.progress is None or not stored.progress.holds:
             self._give_up(store, store.find())
             raise AttemptFailed(outcomes.domain_unproved(stored.domain), "domain_unproved")
         if ordering.find_current(self.ca, store) is None:
@@ -167,7 +168,7 @@ class Attempt:
         store.method = order.method
         store.withdraw()
         status = self.ca.status(order.url)
-        if status == "processing":  # the next attempt needs the order: the CA may still issue its certificate
+        if status == "processing":  # the order must stay stored: the CA may still issue its certificate
             raise AttemptFailed(outcomes.domain_unproved(order.domain), "the CA is still processing the order")
         if status == "valid":
             issued_certificates.give_up(store.due, order, self.ca.download(order.url))
@@ -179,7 +180,7 @@ def find_plan(ca: AttemptCa, id: str, certificate: x509.Certificate, now: int) -
     """Return when to renew a certificate. The plan also says when to ask the CA again for a suggested time."""
     try:
         window = ca.renewal_window(certificate)
-    except AttemptFailed as failed:  # without the CA's suggestion, the lifetime decides when to renew
+    except AttemptFailed as failed:  # without the CA's window, the lifetime decides when to renew
         log.event("renewal_information_unreadable", certificate=id, reason=failed.reason)
         window = None
     return renewal_times.plan(id, find_validity(certificate), window, now)

@@ -19,16 +19,16 @@ from edge.process.tasks import PeriodicTask
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_MAX_READ = 2500  # the most due entries in one read: more than one account can have, so that others are read too
-_MAX_HELD = 100  # the most entries that are postponed after one read
+_MAX_READ = 2500  # the most due entries in one read. An account can have fewer, so a read also reaches other accounts
+_MAX_HELD = 100  # the most due entries that are postponed after one read
 
 
 @dataclass(frozen=True)
 class Pace:
     """The times of the issuer, in seconds, and the number of concurrent attempts.
 
-    `poll` is the pause between two reads of the schedule, `claim` is the duration of a claim, and `retire` is the pause
-    between two searches for certificates to revoke or delete.
+    `poll` is the pause between two reads of the schedule. `claim` is how long a claimed entry belongs to one issuer.
+    `retire` is the pause between two searches for certificates to revoke or delete.
     """
 
     poll: float = 10
@@ -89,10 +89,10 @@ class Issuer:
     def _choose(
         self, due: Sequence[DueRenewal], remaining: int, room: int, now: int
     ) -> tuple[list[DueRenewal], list[DueRenewal]]:
-        """Return the entries to attempt now, and those that must wait. Both are in the order of AccountTurns.
+        """Return the entries to attempt now, and the entries that wait for the service-wide limit on orders.
 
-        `remaining` is the number of orders that the service-wide limit still allows. An entry that must wait for this
-        limit does not use up the turn of its account.
+        Both are in the order of AccountTurns. `remaining` is the number of orders that the limit still allows. `room`
+        is the number of free threads. An entry that waits for the limit does not use up the turn of its account.
         """
         by_key = {(renewal.entry.account, renewal.entry.reservation): renewal for renewal in due}
         counted = {key for key, renewal in by_key.items() if _counts(renewal)} if remaining <= 0 else set()
@@ -119,7 +119,8 @@ class Issuer:
 
     def _on_ended(self, task: "asyncio.Task[None]") -> None:
         self._running.discard(task)
-        if not task.cancelled() and (error := task.exception()):  # when the claim has expired, another attempt follows
+        # After a failure, an issuer attempts the entry again when the claim has expired.
+        if not task.cancelled() and (error := task.exception()):
             log.event("attempt_failed", error=type(error).__name__)
         if self._has_more:
             self._polling.wake()

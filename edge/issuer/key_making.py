@@ -29,7 +29,10 @@ _TIMEOUT = 60  # seconds for the creation of one key
 
 @dataclass(frozen=True)
 class KeyWish:
-    """The names and type of the key to create. `account` and `id` (of the certificate) are its encryption context."""
+    """The certificate names and the type of a key to create.
+
+    `account` and `id`, which is the id of the certificate, are the encryption context of the key.
+    """
 
     account: str
     id: str

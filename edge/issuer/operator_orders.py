@@ -20,7 +20,7 @@ from edge.issuer.rules import outcomes
 from edge.issuer.stored_order import TxtWriter
 from edge.process import log
 
-_ACCOUNT = "edge"  # instead of an account's id: for the encryption context of the key, and for the counts of orders
+_ACCOUNT = "edge"  # used as an account's id in the encryption context of the key, and in the counts of orders
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from edge.issuer.attempts import AttemptFailed
 from edge.issuer.rules import order_bounds, outcomes
 from edge.issuer.rules.order_bounds import Bound, History, Limit, OrderBounds
 
-# Names of counts. `_ORDERED` counts all orders. `_MIRRORED` omits orders that replace a certificate, as the CA does.
+# The sets to which the time of an order is added. An order that replaces a certificate is not added to `_MIRRORED`,
+# because the CA does not count such an order either.
 _ORDERED, _MIRRORED = ("account",), ("service", "registered")
 
 
@@ -36,7 +37,7 @@ class OrderCounts:
         names = _ORDERED if replaces else (*_ORDERED, *_MIRRORED)
         try:
             dynamodb.transact([order_times.add(sets[name], now) for name in names])
-        except TransactionFailed:  # another order has just reached a limit
+        except TransactionFailed:  # a set of times is full, so a limit is reached
             limit = self.find_limit(account, domain, now, replaces=replaces)
             failure = outcomes.rate_limited(limit.sentence, limit.not_before) if limit else outcomes.internal()
             raise AttemptFailed(failure, "a limit on orders is reached") from None

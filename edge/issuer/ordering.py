@@ -20,7 +20,7 @@ from edge.process import log
 
 _PAUSE = 1.0  # seconds between reads of an order's status
 _MAX_CHAIN = 65536  # the most bytes of a certificate chain
-_ENDED = frozenset({"invalid", "absent"})  # statuses of an order that gets no certificate
+_ENDED = frozenset({"invalid", "absent"})  # final statuses of an order without a certificate
 
 
 class OrderingCa(Protocol):
@@ -75,7 +75,7 @@ class OrderStore(Protocol):
 
 @dataclass(frozen=True)
 class OrderSpec:
-    """The certificate to obtain. `replaces` is the certificate that it renews, or None."""
+    """The certificate to obtain. `replaces` is the certificate to renew, or None."""
 
     names: tuple[str, ...]
     key_type: PolicyKeyType
@@ -179,7 +179,7 @@ def _withdraw_after(store: OrderStore) -> Iterator[None]:
     finally:
         try:
             store.withdraw()
-        except AttemptFailed as failed:  # logged and not raised, so that the order's own result or error is not lost
+        except AttemptFailed as failed:  # not raised, because the order's own result or error would be lost
             log.event("answer_left", reason=failed.reason)
 
 

@@ -35,7 +35,10 @@ class RevokingCa(Protocol):
 
 
 class Retired:
-    """Revokes and deletes certificates. Several issuers can do this at the same time: each step can be repeated."""
+    """Revokes and deletes certificates.
+
+    Several issuers can do this at the same time, because each step can be repeated.
+    """
 
     def __init__(
         self,
@@ -59,8 +62,8 @@ class Retired:
     def revoke_lost(self) -> None:
         """Revoke the certificates of lost domains, and new certificates that are not needed. Raises aws.AwsError.
 
-        A certificate that cannot be revoked does not delay others. Until the certificate expires, the revocation is
-        tried again, at the same intervals as an order.
+        If one certificate cannot be revoked, the others are revoked all the same. The failed revocation is repeated
+        until the certificate expires, at the same intervals as a failed order.
         """
         now = int(self._now())
         for certificate in issued_certificates.find_lost(now)[:_AT_ONCE]:
@@ -123,9 +126,9 @@ class Retired:
     def _is_needed(self, replaced: ReplacedCertificate, rejected: frozenset[RejectedCertificate]) -> bool:
         """Return whether an edge host may still serve a replaced certificate. Raises MalformedRecord, aws.AwsError.
 
-        If Envoy has rejected the new certificate, it may still serve the replaced one. After a restart, a host repeats
-        the report only when a visitor requests the name. But the entry in the renewal schedule also contains the
-        rejection, until another certificate is issued.
+        An edge host serves the replaced certificate while its Envoy rejects the new one. After a restart, a host
+        reports the rejection again only when a visitor requests the name. So the entry in the renewal schedule is read
+        too. The entry contains the rejection until another certificate is issued.
         """
         if RejectedCertificate(replaced.account, replaced.replaced_by) in rejected:
             return True

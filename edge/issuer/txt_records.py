@@ -62,7 +62,7 @@ class TxtRecords:
         return dns.update.UpdateMessage(self._settings.zone, keyring=self._keys, keyalgorithm=dns.tsig.HMAC_SHA256)
 
     def _send(self, update: dns.update.UpdateMessage) -> None:
-        """Send an update, by TCP: over UDP, the answer could come from another sender."""
+        """Send an update by TCP. Over UDP, another sender could forge the answer."""
         try:
             answer = dns.query.tcp(update, self._settings.host, timeout=_TIMEOUT, port=self._settings.port)
         except (dns.exception.DNSException, OSError, EOFError) as error:

@@ -100,7 +100,7 @@ class DomainChecks:
             challenge_records.remove(domain)
 
     def _probe_address(self, address: str, expected: Expected) -> HttpAnswer:
-        """Fetch the answer of the test token from an address, repeatedly until it is right.
+        """Fetch the answer of the test token from an address, repeatedly until the answer is right.
 
         Stop after `patience` seconds: by then, all edge hosts must have read the token from the change log.
         """

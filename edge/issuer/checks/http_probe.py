@@ -64,7 +64,10 @@ def _get(address: str, port: int, expected: Expected, deadline: float) -> HTTPRe
 
 
 def _with_tls(plain: socket.socket, domain: str) -> ssl.SSLSocket:
-    """Return an encrypted connection. Like the CA, do not verify its certificate: there may be none yet."""
+    """Return an encrypted connection to the host, without verifying the host's certificate.
+
+    The CA does not verify the certificate either: the domain may have no valid certificate yet.
+    """
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context.wrap_socket(plain, server_hostname=domain)

@@ -1,6 +1,7 @@
 """Evaluates CAA records (RFC 8659 and 8657). This file does no I/O.
 
-The caller finds the records: of the domain, or of its closest parent that has any.
+The caller must pass the records of the domain. If the domain has none, the caller must pass those of its closest parent
+domain with CAA records.
 """
 
 from collections.abc import Iterable
@@ -38,7 +39,7 @@ def admits(records: Iterable[CaaRecord], wish: Wish) -> bool:
 
 
 def protects(records: Iterable[CaaRecord], wish: Wish) -> bool:
-    """Return whether CAA records permit only orders of the wish's account, with the wish's kind of challenge."""
+    """Return whether CAA records permit only orders with the account and the kind of challenge of `wish`."""
     issuing = [record for record in records if record.tag.lower() in ("issue", "issuewild")]
     return any(record.tag.lower() == "issue" for record in issuing) and all(
         _is_empty(record.value) or (_admits(record.value, wish) and _names(record.value, wish)) for record in issuing

@@ -13,9 +13,9 @@ _HOUR, _DAY = 3600, 86400
 
 @dataclass(frozen=True)
 class Bound:
-    """At most `count` orders in any period of `seconds`.
+    """A limit on orders: at most `count` orders in any period of `seconds`.
 
-    `limit` is the sentence that explains the bound to the owner of a domain.
+    `limit` tells the owner of a domain that the limit is reached.
     """
 
     count: int
@@ -54,7 +54,7 @@ class History:
 
 @dataclass(frozen=True)
 class Limit:
-    """A reached bound: its sentence, and the Unix second from which it admits the next order."""
+    """A reached bound: its `limit` text, and the Unix second from which it admits the next order."""
 
     sentence: str
     not_before: int

@@ -12,7 +12,7 @@ from edge.issuer.rules.renewal_times import Plan, Validity
 OF_THE_SERVICE = frozenset({"ca_unreachable", "internal"})
 # seconds until the next attempt, after 1, 2 … failures
 _INTERVALS = (60, 5 * 60, 15 * 60, 60 * 60, 4 * 60 * 60, 24 * 60 * 60)
-_SPREAD = 0.2  # the share by which an interval varies at random
+_SPREAD = 0.2  # an interval is longer or shorter by a random share, at most this one
 _DAILY = _INTERVALS[-1]
 _PAUSE = 60 * 60  # seconds until the certificate of a suspended account is due again
 _MAX_SENTENCE = 255  # a longer message from the CA is cut to this number of bytes
@@ -101,7 +101,7 @@ def succeed(renewal: Renewal, certificate_id: str, plan: Plan, validity: Validit
 
 
 def postpone(renewal: Renewal, plan: Plan) -> Renewal:
-    """Return the state after an attempt that found no renewal due. `plan` has the next times."""
+    """Return the state after an attempt that found no renewal due. `plan` contains the next due times."""
     return replace(renewal, due_at=plan.due_at, renews_at=plan.renews_at, is_claimed=False)
 
 

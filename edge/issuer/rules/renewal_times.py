@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from cryptography import x509
 
 _DAY = 86400
-# Certificates with a lifetime of fewer seconds than this are renewed when half of the lifetime is left, others when a
-# third is left.
+# Lifetime in seconds. A certificate with a shorter lifetime is renewed when half of its lifetime is left, and any other
+# certificate when a third is left.
 _SHORT = 10 * _DAY
 _MIN_RECHECK, _MAX_RECHECK = 60, _DAY  # the least and the most seconds until the CA's window is requested again
 
@@ -30,7 +30,10 @@ class Validity:
 
     @property
     def urgent_at(self) -> int:
-        """Return when a sixth of the lifetime is left. From then on, the renewal comes before all other orders."""
+        """Return the Unix second at which a sixth of the lifetime is left.
+
+        From then on, the renewal comes before all other orders.
+        """
         return self.end - self.lifetime // 6
 
     def is_late(self, now: int) -> bool:
@@ -40,7 +43,10 @@ class Validity:
 
 @dataclass(frozen=True)
 class RenewalWindow:
-    """The window in which the CA suggests to renew, and the seconds after which to request the window again."""
+    """The window in which the CA suggests to renew.
+
+    After `retry_after` seconds, the issuer should request the window again.
+    """
 
     start: int
     end: int
@@ -49,7 +55,10 @@ class RenewalWindow:
 
 @dataclass(frozen=True)
 class Plan:
-    """When to renew a certificate, and when to request the CA's window again, or 0 for never."""
+    """The next renewal of a certificate, and the next request for the CA's window.
+
+    `rechecks_at` is 0 if the window is not requested again.
+    """
 
     renews_at: int
     rechecks_at: int

@@ -56,9 +56,9 @@ class _Opening(asyncio.Protocol):
         secured.begin()
 
     def handshake_over(self, secured: TlsTransport) -> asyncio.Protocol | None:
-        """Return the protocol for the connection.
+        """Return the protocol for the connection to the tunnel, or None to end the connection.
 
-        Return None if the server's certificate is not for the requested gateway.
+        The connection ends if the server's certificate is not for the requested gateway.
         """
         names = (secured.tls.getpeercert() or {}).get("subjectAltName", ())
         if ("DNS", self._gateway.lower()) not in names:

@@ -1,4 +1,4 @@
-"""Held connections from Envoy: accepted, not answered yet, and later joined to a connection to another gateway."""
+"""Held connections: accepted from Envoy and not answered yet. A draining gateway joins them to another gateway."""
 
 import asyncio
 from collections.abc import Callable
@@ -33,7 +33,7 @@ class Side(asyncio.Protocol):
         self._has_ended = True
         if self._other:
             self._other.write_end()
-        return True  # a true result makes asyncio leave the other direction open
+        return True  # True makes asyncio keep the other direction open
 
     def pause_writing(self) -> None:
         if self._other and self._other.transport:
@@ -79,7 +79,10 @@ class Side(asyncio.Protocol):
 
 
 class HeldConnection(Side):
-    """A held connection. `visitor` is its PROXY protocol header, or None. `on_end` is called when it closes."""
+    """A held connection.
+
+    `visitor` is its PROXY protocol header, or None. `on_end` is called when the connection closes.
+    """
 
     def __init__(self, visitor: Header | None, on_end: "Callable[[HeldConnection], None]") -> None:
         super().__init__()

@@ -1,9 +1,9 @@
 """Headers of the PROXY protocol, by which a server learns the visitor's address. This file does no I/O.
 
-Headers are written in version 2. Version 1, a line of text, can only be read.
+Version 2 can be written and read. Version 1, a line of text, can only be read. Specification:
+https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt.
 
-Specification: https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt. Of the values (TLV) after the addresses,
-only the two types below are read.
+A header of version 2 can end with typed values (TLV). Only the types TUNNEL and PRIVATE are used.
 """
 
 import struct

@@ -74,7 +74,7 @@ async def serve(
         return None
 
     def renew() -> None:
-        # the next call is scheduled first, because the renewal can fail, for example without free descriptors
+        # this line comes first, because a renewal can fail, for example if no file descriptor is free
         loop.call_later(period, renew)
         authority.load_into(context, link_authority.issue(gateway.lower()))
 
@@ -94,7 +94,7 @@ async def serve_locally(path: Path, accept: Callable[[asyncio.Transport], Find])
     mode 0660, is trusted.
     """
     pending = _PendingConnections(None)
-    before = os.umask(0o117)  # so that the socket has mode 0660 as soon as its file exists
+    before = os.umask(0o117)  # creates the socket with the mode 0660
     try:
         with files.shorten_socket_path(path) as short:
             server = await asyncio.get_running_loop().create_unix_server(
@@ -103,7 +103,7 @@ async def serve_locally(path: Path, accept: Callable[[asyncio.Transport], Find])
     finally:
         os.umask(before)
     try:
-        # not `async with`, which waits until all connections have ended (from Python 3.12.1 on)
+        # `async with` would wait until all connections have ended (from Python 3.12.1 on)
         with contextlib.closing(server):
             yield
     finally:
@@ -185,7 +185,7 @@ class _RemotePending(_Pending):
 
     def handshake_over(self, secured: TlsTransport) -> asyncio.Protocol | None:
         self.on_failed()
-        target = self._requested.get(secured.tls)  # no tunnel if the client sent no server name
+        target = self._requested.get(secured.tls)  # None if the client sent no server name
         return target.on_connected(secured, self._visitor) if target else None
 
 

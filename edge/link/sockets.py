@@ -77,7 +77,7 @@ def address(path: Path, folder: Path) -> str:
     name = path.name if path.parent == folder else str(path)
     try:
         is_there = path.is_socket()
-    except OSError:  # for example, this user may not read the folder
+    except OSError:  # for example if this user may not read the folder
         return ""
     return name if is_there and len(os.fsencode(name)) <= _MAX_ADDRESS else ""
 
@@ -91,5 +91,5 @@ def remove_stale(paths: Iterable[Path]) -> None:
                 probe.connect(str(short))
             except ConnectionRefusedError:
                 path.unlink(missing_ok=True)
-            except OSError:  # for example, the listener's queue is full
+            except OSError:  # for example if the listener's queue is full
                 continue

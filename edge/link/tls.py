@@ -9,9 +9,10 @@ from contextlib import suppress
 from typing import Any, Protocol, cast
 
 _AT_ONCE = 64 << 10  # the most bytes in one read
-_BUFFER = memoryview(bytearray(_AT_ONCE))  # all connections share one buffer, because each read empties it
+# All connections share this buffer: asyncio calls `buffer_updated` at once after each read into it.
+_BUFFER = memoryview(bytearray(_AT_ONCE))
 _MAX_UNSENT = 64 << 10  # unsent bytes of a connection. If there are more, the protocol must pause writing
-_LINGER = 60.0  # a closing connection is aborted if its peer accepts no unsent bytes for so many seconds
+_LINGER = 60.0  # seconds without progress after which a closing connection with unsent bytes is aborted
 
 
 class Owner(Protocol):
@@ -41,7 +42,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._is_paused = self._is_closing = False
         self._has_peer_ended = self._is_end_delivered = self._has_ended = False
 
-    # The socket's transport calls the following methods.
+    # Methods of the asyncio protocol, which the transport of the socket calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._raw = cast(asyncio.Transport, transport)
@@ -80,7 +81,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         else:
             self._owner.on_failed()
 
-    # The protocol calls the following methods.
+    # Methods of the asyncio transport, which the protocol above TLS calls.
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self._has_ended or self._is_closing:
@@ -97,7 +98,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         """Send the end of outgoing data. Incoming data is still delivered."""
         if self._has_ended:
             return
-        self._unread += self._read()  # read first, because `unwrap` would drop data that was received but not read
+        self._unread += self._read()  # `unwrap` would drop data that was received but not read
         self._has_ended = True
         with suppress(ssl.SSLError):  # `unwrap` fails because the other direction is still open
             self.tls.unwrap()

@@ -11,9 +11,9 @@ from typing import Literal
 
 from chalicelib import domains
 
-Exceeded = Literal["", "host", "domain"]  # the budget that is used up: the host's, or a domain's
+Exceeded = Literal["", "host", "domain"]  # the budget that a read would exceed: the host's, a domain's, or neither
 
-_KEYS = 4  # number of parent domains that count as one read: any of them can be a proved domain of the account
+_KEYS = 4  # one read for each so many parent domains: any of them can be a proved domain of the account
 _SHARE = 10  # each domain gets a tenth of the budget
 _PAGE_TIME, _NEGATIVE_TIME = 10.0, 5.0  # seconds for which control remembers 404 pages, and refused names
 _MAX_LOADED_AGAIN = 4  # the most names below a base name that are loaded for open connections after a change
@@ -82,7 +82,8 @@ class Answers:
 
     def __init__(self, lifetime: float, limit: int) -> None:
         self._lifetime, self._limit = lifetime, limit
-        self._names: dict[str, tuple[str, float]] = {}  # by name: its account, and when it is forgotten
+        # By name: the account, and the monotonic time at which the name is forgotten.
+        self._names: dict[str, tuple[str, float]] = {}
 
     def __len__(self) -> int:
         return len(self._names)
@@ -114,7 +115,10 @@ class Answers:
         return self._take(expired)
 
     def take_affected(self, accounts: Iterable[str], is_named: Callable[[str], bool]) -> list[str]:
-        """Forget and return the names of changed accounts, and the names for which `is_named` returns true."""
+        """Forget and return the names that a change affects.
+
+        These are the names of `accounts`, and the names for which `is_named` returns true.
+        """
         changed = frozenset(accounts)
         return self._take([name for name, (account, _) in self._names.items() if account in changed or is_named(name)])
 
@@ -127,10 +131,10 @@ class Answers:
 class Unserved:
     """The names that are not served. Their handshakes are refused, or their visitors get a 404 page.
 
-    The page of a name is removed from Envoy after some seconds, but connections that got it can stay open for
-    `duration` seconds. If an account begins to serve the name in this time, control must load it for these connections,
-    because they do not request its certificate again. A change of an account loads only a few names below each base
-    name, because strangers can invent names there.
+    Control removes the page of a name from Envoy after some seconds. Connections that got the page can stay open for
+    `duration` seconds, and do not request the name's certificate again. If an account begins to serve the name in this
+    time, control must load the name for these connections. After a change of an account, control loads only a few names
+    below each base name, because strangers can invent names there.
     """
 
     def __init__(self, tunnel_domain: str, max_refused: int, max_pages: int, duration: float) -> None:
@@ -145,8 +149,8 @@ class Unserved:
     def take_affected(self, accounts: Collection[str], is_named: Callable[[str], bool]) -> tuple[list[str], list[str]]:
         """Forget the names of changed accounts, and the names for which `is_named` returns true.
 
-        Return the names with a 404 page in Envoy. Return also the latest names of each base name, to load for open
-        connections.
+        Return two lists: the names with a 404 page in Envoy, and the names to load for open connections. The second
+        list has the latest names below each base name.
         """
         self.refused.take_affected(accounts, is_named)
         by_base: defaultdict[str, list[str]] = defaultdict(list)

@@ -1,7 +1,7 @@
-"""The loaded names: server names with resources in Envoy. Decides which are unloaded, and when. This file does no I/O.
+"""The loaded names: server names with resources in Envoy. This file does no I/O.
 
 Control loads a name when Envoy requests the name's secret (certificate and key). The memory of all loaded names is
-bounded. Times are monotonic seconds.
+bounded, so this file decides which names are unloaded, and when. Times are monotonic seconds.
 """
 
 from collections import Counter, defaultdict
@@ -40,9 +40,10 @@ class LoadedName:
     """A server name with resources in Envoy.
 
     `wildcard` is the wildcard host of the edge that serves the name, or "" if an edge or tunnel has exactly this name.
-    `secret_removed_at` is None while Envoy has the secret. Envoy has neither secret nor scope of a withdrawn name,
-    which no edge or tunnel serves any more. Control still reads changes of a withdrawn name's records. If the name is
-    served again, its open connections are then served, too.
+    `secret_removed_at` is None while Envoy has the secret.
+
+    A withdrawn name is a name that no edge or tunnel serves any more. Envoy has neither its secret nor its scope, but
+    control still reads changes of its records. If the name is served again, its open connections are served, too.
     """
 
     name: str
@@ -58,8 +59,8 @@ class LoadedName:
 class Room:
     """The decision whether a name can be loaded.
 
-    If `refusal` is "", it can be loaded after the names in `unloaded`, which belong to the same account, have been
-    unloaded.
+    If `refusal` is "", the name can be loaded after the names in `unloaded` have been unloaded. These names belong to
+    the same account.
     """
 
     unloaded: tuple[str, ...] = ()
@@ -154,10 +155,10 @@ class LoadedNames:
     def list_unused(self, now: float) -> list[LoadedName]:
         """Return the names to unload because they are not used any more.
 
-        Envoy has not requested the secrets of these names for two times `Bounds.period`, and they were removed at least
-        `scope_lifetime` ago. Before that, visitors can still have open connections to a name. If memory is short, names
-        are unloaded before the end of `scope_lifetime`, until there is enough memory: first the name with the earliest
-        removed secret. Requests on its open connections then get 404.
+        Envoy has not requested the secret of such a name for two times `Bounds.period`, and the secret was removed at
+        least `scope_lifetime` ago. Before that, visitors can still have open connections to the name. If memory is
+        short, `scope_lifetime` is ignored until there is enough memory: the name with the earliest removed secret is
+        unloaded first. Requests on its open connections then get 404.
         """
         unused_since = now - 2 * self._bounds.period
         unrequested = takewhile(lambda loaded: loaded.requested_at <= unused_since, self._without_secret.values())

@@ -29,9 +29,9 @@ class NamePlan:
     """Which tunnel or edge serves a name, and with which certificate.
 
     `certificate` is the id of a certificate, OPERATOR for the operator's certificate, or "" if the name is not served
-    or TLS ends upstream. Requests go to the tunnel of `site` or to `edge`. If both are None, `refusal` is the reason,
-    and `refused_by` is the edge to which the name belongs, if any. A special name needs a separate filter chain or
-    listener in Envoy. A closed name belongs to an edge that refuses its handshakes.
+    or TLS ends upstream. Requests go to the tunnel of `site` or to `edge`. If both are None, the name is not served:
+    `refusal` is the reason, and `refused_by` is the edge to which the name belongs, if any. A special name needs a
+    separate filter chain or listener in Envoy. A closed name belongs to an edge that refuses its handshakes.
 
     `hosts` are the Host headers that are accepted on connections of the name: the name itself, and the edge's other
     hosts with the same certificate, except wildcards.

@@ -24,18 +24,20 @@ from edge.plan.names import NamePlan
 # Memory measured in Envoy, in KiB. A constant with LETTERS in its name is a factor: bytes of memory for each byte of a
 # text. An entry is a route in Envoy's configuration. One route of an edge needs several entries, for example one for
 # gRPC and one for each pattern of a user agent filter.
-WITHDRAWN_KIB = 1  # a name that is not served any more: Envoy has no resources of it, only control has its records
-# a name with its certificate and 404 page; a tunnel; a route of an edge, with the route's first entry
+# KiB of control for the records of a name that is not served any more. Envoy has no resources of the name.
+WITHDRAWN_KIB = 1
+# KiB of a name with its certificate and 404 page, of a tunnel, and of an edge's route with its first entry.
 _NAME_KIB, _TUNNEL_KIB, _ROUTE_KIB = 37.0, 6.0, 7.0
-_LETTERS_OF_CHAIN = 6.5  # bytes for each byte of a chain above _CHAIN_KIB: Envoy stores text and parsed form
-_CHAIN_KIB = 1.5  # a certificate chain of this length in KiB is usual; _NAME_KIB includes its memory
+_LETTERS_OF_CHAIN = 6.5  # bytes for each byte of a chain above _CHAIN_KIB: Envoy stores the text and the parsed chain
+_CHAIN_KIB = 1.5  # the length in KiB of a usual certificate chain. _NAME_KIB includes the memory of such a chain
 _LETTERS_OF_PATH = 4.0  # bytes for each byte of a route's path, in each entry of the route
 _LETTERS_OF_PATTERN = 60.0  # bytes for each byte of an exact path that a user agent filter turns into a regex
-_ENTRY_KIB, _SHARE_KIB = 3.0, 0.6  # each further entry of a route; each backend of a route that has several backends
-_RESPONSE_KIB = 75.0  # memory of a fixed HTTP response: its listener and its cluster
+# KiB of each further entry of a route, and of each backend of a route with several backends.
+_ENTRY_KIB, _SHARE_KIB = 3.0, 0.6
+_RESPONSE_KIB = 75.0  # KiB of the listener and the cluster of a fixed HTTP response
 _LETTERS_OF_RESPONSE = 5.5  # bytes for each byte of the body and the headers of a fixed HTTP response
-_GROUP_KIB, _MEMBER_KIB = 110.0, 2.5  # memory of a group's HTTP/1.1 and HTTP/2 clusters; of each tunnel in the group
-_ADDRESSES_KIB, _NETWORK_KIB = 4.0, 0.36  # memory of a matcher of visitors' addresses; of each network in it
+_GROUP_KIB, _MEMBER_KIB = 110.0, 2.5  # KiB of a group's HTTP/1.1 and HTTP/2 clusters, and of each tunnel in the group
+_ADDRESSES_KIB, _NETWORK_KIB = 4.0, 0.36  # KiB of a matcher of visitors' addresses, and of each network in the matcher
 
 
 def estimate(plan: NamePlan, records: AccountRecords) -> int:
@@ -83,7 +85,7 @@ def _estimate_route(target: RouteTarget) -> float:
 
 
 def _estimate_manager(targets: Sequence[RouteTarget]) -> float:
-    """Return the KiB of an edge's separate HTTP connection manager, 0 if no module of its routes needs one."""
+    """Return the KiB of an edge's separate HTTP connection manager, or 0 if no module of a route needs one."""
     return max((memory.edge_kib for target in targets for memory in _memory_of_modules(target)), default=0)
 
 

@@ -66,8 +66,8 @@ def decide(rejected: Condition, port: int, region: str) -> list[Verdict]:
 class _Networks:
     """Computes with sets of addresses.
 
-    A set is an integer with one bit for each network. Bit n means the addresses in the n-th network that are not in a
-    smaller network of the list.
+    A set is an integer with one bit for each network. Bit n is set if the set contains the addresses that are in the
+    n-th network, but in no smaller network of the list.
     """
 
     def __init__(self, networks: Sequence[Network], port: int, region: str) -> None:

@@ -56,7 +56,7 @@ class Child:
             self._process.send_signal(self.program.stop)
 
     async def end(self, *, within: float = 10) -> None:
-        """Send the program its stop signal, and SIGKILL if it has not ended `within` seconds."""
+        """Send the program its stop signal. If it has not ended after `within` seconds, send SIGKILL."""
         if self._task:
             self._task.cancel()
         if self._process:
@@ -100,7 +100,7 @@ async def spawn(program: Program) -> asyncio.subprocess.Process:
 
 
 async def end(process: asyncio.subprocess.Process, stop: signal.Signals, *, within: float = 10) -> None:
-    """Send the signal `stop` to a process, and SIGKILL if it has not ended `within` seconds."""
+    """Send the signal `stop` to a process. If the process has not ended after `within` seconds, send SIGKILL."""
     if process.returncode is not None:
         return
     process.send_signal(stop)

@@ -32,11 +32,10 @@ class Readable(Protocol):
 
 
 class ProcessMetrics(Collector):
-    """The metrics of a process.
+    """The metrics of a process: its gauges and counters, counts of logged events, and delays of periodic tasks.
 
-    They are its gauges and counters, how often each event was logged, and how late its periodic tasks are.
-    `gauges` and `counts` are called with each scrape. The counter of each name in `events` starts at 0, because
-    Prometheus does not count the increment with which a counter appears.
+    `gauges` and `counts` are called with each scrape. The counter of each name in `events` starts at 0. If the counter
+    appeared with its first event, Prometheus would not count this event.
     """
 
     def __init__(
@@ -120,7 +119,7 @@ async def post(socket: Path, path: str) -> None:
 
 
 async def _get(socket: Path, path: str) -> bytes:
-    return await _send(socket, f"GET {path} HTTP/1.0")  # HTTP/1.0, because then the response is not chunked
+    return await _send(socket, f"GET {path} HTTP/1.0")  # HTTP/1.0 avoids a chunked response
 
 
 async def _send(file: Path, request: str) -> bytes:

@@ -14,7 +14,7 @@ REASONS = ("invalid", "negative", "unavailable", "busy", "host_budget", "domain_
 class NameMetrics:
     """The number of loaded names and their memory, and the results of Envoy's requests for server names.
 
-    All counters start at 0, because Prometheus does not count the increment with which a counter appears.
+    All counters start at 0. If a counter appeared with its first request, Prometheus would not count this request.
     """
 
     def __init__(self, limit_bytes: int) -> None:

@@ -31,9 +31,9 @@ class Progress:
 
     @contextmanager
     def report_waiting(self, waiting: str, failure: type[Exception]) -> Iterator[None]:
-        """Report that this process waits if the `with` block raises `failure`.
+        """Report why this process waits if the `with` block raises `failure`.
 
-        The report contains the error. The error is raised again, so that the caller can repeat the block.
+        The report is `waiting` with the error. The error is raised again, so that the caller can repeat the block.
         """
         try:
             yield
@@ -47,7 +47,7 @@ class Progress:
         self._file.unlink(missing_ok=True)
 
     def read_new(self) -> str:
-        """Return the latest report, or "" if no report is newer than the previous call."""
+        """Return the latest report, or "" if it was read before or there is none."""
         try:
             latest = self._file.stat().st_mtime_ns, self._file.read_text()
         except OSError:

@@ -86,19 +86,19 @@ class Settings:
     """The addresses on which the edge listens, its domain, and the folders of its files.
 
     Ports: `tcp_ports` are for TCP tunnels and TCP edges. Envoys on other hosts connect to this gateway at `hop_host`
-    and `hop_port`. If `hop_port` is 0, the system chooses a port. The process `metrics_by` (control, gateway or
-    sign-in) serves Prometheus at `metrics_port`, unless the port is 0. `instance` is one of INSTANCES. It says which
-    gateway or Envoy of this host this process runs.
+    and `hop_port`. If `hop_port` is 0, the system chooses a port. The process that `metrics_by` names (control, gateway
+    or sign-in) serves Prometheus at `metrics_port`, unless the port is 0. `instance` is one of INSTANCES, and
+    distinguishes two gateways or two Envoys of one host.
 
     Addresses: if `proxy_protocol_from` is set, visitors can connect only through proxies in these networks.
     `ssh_proxy_protocol_from` limits the connections of SSH clients in the same way. The API shows `ssh_address` as the
-    address of the gateway. If it is not set, `public_ssh_address` returns a default. `dns_servers` (address, port) are
-    queried instead of the name servers of each domain.
+    address of the gateway. If `ssh_address` is not set, `public_ssh_address` returns a default. `dns_servers` (address,
+    port) are queried instead of the name servers of each domain.
 
     Sign-in and issuer: `oauth_endpoints` is a file with endpoints that replace the usual ones of identity providers.
-    The sockets of the sign-in service are in `sign_in_dir`, and the sockets of the issuer in `issuer_dir`, by default
-    in `directory`. If `sign_in_hosts` (host, port) is set, Envoy uses the sign-in services on these hosts. The sign-in
-    service of this host serves Envoys on other hosts at `sign_in_port`, unless the port is 0.
+    The sockets of the sign-in service are in `sign_in_dir`, and the sockets of the issuer in `issuer_dir`. Both are
+    `directory` by default. If `sign_in_hosts` (host, port) is set, Envoy uses the sign-in services on these hosts. The
+    sign-in service of this host serves Envoys on other hosts at `sign_in_port`, unless the port is 0.
     """
 
     tunnel_domain: str = "tunnels.localhost"
@@ -264,7 +264,8 @@ def _read(environment: Mapping[str, str]) -> Settings:
     for name in ("envoy", "access_log"):
         if "/" in (path := str(values.get(name, ""))):
             values[name] = str(Path.cwd() / path)  # absolute, because Envoy runs in another folder
-    local = Path(environment.get("LOCAL_DIR") or ".local") / "edge"  # by default, below the folder of `make run`
+    # The default of EDGE_DIR is below the folder of `make run`.
+    local = Path(environment.get("LOCAL_DIR") or ".local") / "edge"
     values["directory"] = Path(str(values.get("directory", local)))
     return Settings(**values, limits=Limits(**limits))  # type: ignore[arg-type]
 

@@ -26,7 +26,7 @@ class Readiness:
         return str(self.socket)
 
 
-ReadyAddress: TypeAlias = Path | Readiness  # a process is ready when it listens at the socket, or answers 200
+ReadyAddress: TypeAlias = Path | Readiness  # the socket at which a ready process listens, or a path that answers 200
 
 
 async def wait_until_ready(

@@ -26,7 +26,10 @@ _CONTROL, _GATEWAY, _SIGN_IN, _ENVOY = "control", "gateway", "sign-in", ENVOY
 
 
 async def run(settings: Settings, programs: Sequence[Program] = ()) -> None:
-    """Run all programs until cancelled. Raises SettingError if one does not start, except for `programs`."""
+    """Run the processes of the edge and `programs`, until cancelled.
+
+    Raises SettingError if a process of the edge does not start.
+    """
     _check_ports(settings)
     print("Starting the edge …", flush=True)
     parts = {name: _Part(name, settings) for name in choose_parts(settings)}

@@ -15,8 +15,8 @@ from edge.process.progress import Heartbeat
 from edge.process.tasks import PeriodicTask
 
 _PERIOD = 5.0  # seconds between two checks of Envoy
-_MAX_SILENCE = 30.0  # Envoy is restarted only if control has been silent for more seconds than this
-_MAX_GROWTH = 50_000  # Envoy is restarted if it has sent so many requests for certificates while control is silent
+_MAX_SILENCE = 30.0  # seconds without a report of control after which Envoy may be restarted
+_MAX_GROWTH = 50_000  # the most requests for certificates that Envoy may send while control is silent
 _PATH = r"/stats/prometheus?filter=^.*on_demand_secret\.cert_active$"
 _COUNT = re.compile(r"^\w*cert_active(?:\{[^}]*\})? (\d+)$", re.MULTILINE)
 

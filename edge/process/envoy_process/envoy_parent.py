@@ -57,7 +57,7 @@ async def _drain(settings: Settings, pid: int, draining: asyncio.Event, timeout:
     """
     await draining.wait()
     admin, stats, deadline = *map(settings.own_file, (ADMIN_SOCKET, STATS_SOCKET)), time.monotonic() + timeout
-    with contextlib.suppress(OSError):  # if Envoy does not answer, it is ended without a drain
+    with contextlib.suppress(OSError):  # an Envoy that does not answer is ended without a drain
         await metrics.post(admin, "/healthcheck/fail")
         await _steer_away(pid)
         await metrics.post(admin, "/drain_listeners?inboundonly")

@@ -73,11 +73,12 @@ def _list_inodes() -> Iterator[list[str]]:
 
 
 def _steer(process: int, number: int, own_count: int, other_count: int) -> None:
-    """Attach a BPF program to the sockets of a port. It steers each new connection to a socket of another process.
+    """Attach a BPF program to a port. The program gives each new connection to a socket of another process.
 
-    The first `own_count` sockets of the port belong to `process`. The program returns the index of a random socket
-    among the `other_count` sockets after them. When the process has closed its sockets, such an index can be invalid.
-    The kernel then chooses a socket without the program.
+    `number` is a file descriptor of one of the port's sockets in `process`. The first `own_count` sockets of the port
+    belong to `process`. The program returns the index of a random socket among the `other_count` sockets after them.
+    When the process has closed its sockets, such an index can be invalid. The kernel then chooses a socket without the
+    program.
     """
     code = ((_LOAD, _RANDOM), (_MODULO, other_count), (_ADD, own_count), (_RETURN, 0))
     instructions = ctypes.create_string_buffer(

@@ -114,9 +114,9 @@ class AuthoritativeServers:
 def build_source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/resolv.conf")) -> Source:
     """Return the source of name servers for this host.
 
-    The source returns the resolvers in `settings`, the value of DNS_SERVERS. If `settings` is empty, it finds the
-    public name servers of each zone by this host's DNS resolver. Raises SettingError if it needs this resolver and
-    there is none.
+    `settings` is the value of DNS_SERVERS. If it is not empty, the source returns these resolvers. Otherwise, the
+    source finds the public name servers of each zone by this host's DNS resolver. Raises SettingError if this resolver
+    is needed and there is none.
     """
     if settings:
         return ConfiguredServers([Server(*setting) for setting in settings])

@@ -46,8 +46,8 @@ class Sender:
 
     A call of `send` or `withdraw` stops an earlier `send` of the same name that still waits for Envoy.
 
-    A special name has a separate listener. If it becomes normal, its former scope stays open until `wait_for_matcher`
-    returns: from then on, Envoy directs new connections to the new scope. `now` returns a monotonic time.
+    A special name has a separate listener. If the name becomes normal, Envoy directs new connections to the new scope
+    only after `wait_for_matcher` has returned. Until then, the former scope stays open. `now` returns a monotonic time.
     """
 
     def __init__(

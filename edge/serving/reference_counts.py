@@ -10,11 +10,14 @@ from edge.envoy.resources import Key
 
 
 class ReferenceCounts:
-    """The number of owners of each resource. An owner is a server name, or a text for another user of the resource."""
+    """The number of owners of each resource.
+
+    An owner is a server name or another user of the resource, as a text.
+    """
 
     def __init__(self) -> None:
         self._counts: Counter[Key] = Counter()
-        self._keys: dict[str, frozenset[Key]] = {}  # by owner: the resources that it uses
+        self._keys: dict[str, frozenset[Key]] = {}  # by owner: the keys of its resources
 
     def add(self, owner: str, keys: Iterable[Key]) -> None:
         """Record that an owner also uses these resources."""

@@ -23,10 +23,11 @@ from edge.plan.names import NamePlan, PortPlan
 
 @dataclass(frozen=True)
 class SpecialPlans:
-    """The plans of the special names of one account. `tunnels` are the plans of tunnels with TLS passthrough.
+    """The plans of the special names of one account.
 
-    `below` are hosts that match a special wildcard of the account, but belong to its other edges and tunnels. `closed`
-    are hosts with unreadable records: Envoy closes connections to these hosts.
+    `tunnels` are the plans of tunnels with TLS passthrough. `below` are hosts that match a special wildcard of the
+    account, but belong to its other edges and tunnels. `closed` are hosts with unreadable records, and Envoy closes
+    connections to them.
     """
 
     edges: tuple[Plan, ...] = ()
@@ -97,7 +98,7 @@ def list_hosts(entries: Iterable[SpecialEntry]) -> frozenset[str]:
 def list_names(entry: SpecialEntry) -> list[str]:
     """Return the special names in an entry of the stored list.
 
-    They are host names without ":443", or host:port for TCP.
+    A name is a host name without ":443", or host:port for a TCP edge.
     """
     if kinds.identify(entry.owner.id) is kinds.TCP_EDGES:
         return list(entry.hostports)

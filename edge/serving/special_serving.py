@@ -19,10 +19,10 @@ from edge.serving.special_plans import SpecialPlans
 
 
 class SpecialServing:
-    """The resources of all special names. `link_authority` is the PEM certificate of the CA that gateways use.
+    """The resources of all special names.
 
-    While one account takes over a name from another account, both accounts can have a resource for this name. The
-    resource from the latest `update` is used.
+    `link_authority` is the PEM certificate of the CA that gateways use. While one account takes over a name from
+    another account, both accounts can have a resource for the name. The resource from the latest `update` is used.
     """
 
     def __init__(self, settings: Settings, link_authority: str) -> None:
@@ -81,7 +81,7 @@ class SpecialServing:
 
     def _build_edge(self, plan: Plan, view: AccountView) -> Iterator[Resource]:
         hosts = [host.name for host in plan.hosts if host.answers and not port_of(host.name)]
-        # Hosts that differ only in the TLS version share a filter chain, so no listener is built for these.
+        # Hosts that differ only in the TLS version share a filter chain, so they need no listener.
         has_listener = plan.is_stream or bool(plan.trusted) or plan.requires_sign_in
         chain = https_listener.INTERNAL if has_listener else tls_contexts.version_of(plan)
         listener = self._build_listener(plan)

@@ -170,7 +170,7 @@ def _password(request: CheckRequest) -> PasswordRequest:
 def _password_response(answer: PasswordAnswer) -> CheckResponse:
     """Return the response to a password check.
 
-    The metadata of the response contain the result of the check. Envoy's script caches this result for the visitor's
+    The metadata of the response contains the result of the check. Envoy's script caches this result for the visitor's
     next requests.
     """
     response = _response(replies.password(answer.status, answer.retry_after))

@@ -1,6 +1,7 @@
-"""Rechecks of sessions: asks the provider of a session again about its user.
+"""Rechecks sessions: asks the identity provider of a session about its user again.
 
-If a recheck is due, a request waits for its result. If it is due soon, it runs while the request is forwarded.
+If a recheck is due, a request waits for the result. If a recheck is due soon, the request is forwarded at once, and the
+recheck runs in the background.
 """
 
 import asyncio
@@ -16,7 +17,8 @@ from edge.sign_in.provider.limits import TooManyExchanges
 from edge.sign_in.provider.provider_client import ExchangeFailed, Rejected, Silent, Tokens
 from edge.sign_in.sign_in_records import SecretUnreadable
 
-_WAIT, _SHORT_WAIT = 5.0, 1.5  # bounds in seconds on a request's wait for a check, see `_longest_wait`
+# Seconds: the longest wait of a request for a recheck, and the wait if `max_stream` is short (see `_longest_wait`).
+_WAIT, _SHORT_WAIT = 5.0, 1.5
 _POLL = 0.25  # seconds between two reads of a session while another sign-in process rechecks it
 _TURN = 12.0  # seconds for which a sign-in process reserves the recheck of a session
 # if a recheck fails with one of these errors, the session can be rechecked after a second

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 LOGIN_TIME = 600  # seconds in which a visitor must complete a sign-in
 _COMMON = "Path=/; Secure; HttpOnly; SameSite=Lax"
-_PAIR = re.compile(r"[;,] *")  # Envoy joins two Cookie headers of HTTP/1.1 with a comma
+_PAIR = re.compile(r"[;,] *")  # a comma too: Envoy joins two Cookie headers of HTTP/1.1 with a comma
 
 
 def read(header: str, name: str) -> str:

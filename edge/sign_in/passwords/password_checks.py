@@ -29,7 +29,7 @@ V = TypeVar("V")
 _MAX_MODULES = 10_000
 _MAX_PASSED = 10_000  # the most credentials that are remembered as right
 _AT_ONCE = 2  # the most verifications at the same time, because scrypt uses a core for some milliseconds
-_MAX_WAITING = 16  # passwords for one route or tunnel that can wait to be verified at the same time
+_MAX_WAITING = 16  # the most passwords for one route or tunnel that wait to be verified
 _NOBODY = passwords.make_digest("")
 
 
@@ -126,7 +126,10 @@ class PasswordChecks:
         return module
 
     async def _matches(self, owner: str, credentials: BasicCredentials, users: Mapping[str, bytes]) -> bool:
-        """Return whether the password of a user is right. For an unknown user, the check takes the same time."""
+        """Return whether the password of a user is right.
+
+        For an unknown user, the check takes the same time, so that the time does not reveal user names.
+        """
         expected, loop = users.get(credentials.username, _NOBODY), asyncio.get_running_loop()
         self._waiting[owner] = self._waiting.get(owner, 0) + 1
         try:
@@ -138,9 +141,9 @@ class PasswordChecks:
         return is_right and credentials.username in users
 
     def _key_of(self, request: PasswordRequest, credentials: BasicCredentials) -> bytes:
-        """Return a digest by which the result for credentials is remembered.
+        """Return the key by which the result for credentials is remembered.
 
-        The digest is keyed with a random key, so that no password stays in memory.
+        The key is a digest that is keyed with a random key, so that no password stays in memory.
         """
         facts = (
             request.account,

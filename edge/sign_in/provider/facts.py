@@ -27,8 +27,8 @@ class Facts:
 class Permission:
     """The permission of a user to pass.
 
-    `address` is the e-mail address that the rule admits. If the rule admits the user for another reason, it is the
-    user's first address, or "".
+    `address` is the e-mail address that the rule admits. If the rule admits the user for another reason, `address` is
+    the user's first address, or "".
     """
 
     address: str = ""

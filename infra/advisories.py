@@ -1,7 +1,7 @@
 """`make advisories`: look up the known advisories of all pinned packages at OSV.
 
-The packages are Python's and npm's, for every version of Python and every system. If OSV is faulty, it could report no
-advisories. So each lookup includes a package that is known to have some, and OSV must answer every query.
+The pinned packages are those of Python and npm, for all versions of Python and all operating systems. A faulty OSV
+could report no advisories. So each lookup includes a package with known advisories, and OSV must answer every query.
 """
 
 import json
@@ -16,7 +16,7 @@ from urllib.request import Request, urlopen
 from infra import ROOT, CommandError
 
 _SERVICE = "https://api.osv.dev"
-_MAX_QUERIES = 1000  # OSV's limit for one request
+_MAX_QUERIES = 1000  # maximum queries in one request to OSV
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[.*\])?==([^\s;\\]+)", re.M)
 
 

@@ -112,7 +112,7 @@ def _find_uv() -> str:
     Raises CommandError if the registry is unreachable.
     """
     pip = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, check=False, text=True)
-    if "no-index=" in pip.stdout:  # uv does not know the folder of packages in pip's configuration
+    if "no-index=" in pip.stdout:  # pip installs from a folder, and uv does not read pip's configuration
         return ""
     if match := re.search(r"\.index-url='(.+)'", pip.stdout):
         os.environ.setdefault("UV_DEFAULT_INDEX", match[1])

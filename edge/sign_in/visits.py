@@ -32,7 +32,7 @@ class Visit:
 
     @property
     def is_page_request(self) -> bool:
-        """Return whether a browser requests a page. Only then can it be redirected to a provider."""
+        """Return whether a browser requests a page. Other requests cannot be redirected to a provider."""
         if self.method not in ("GET", "HEAD") or "upgrade" in self.headers:
             return False
         if any(name.startswith("sec-fetch-") for name in self.headers):
@@ -43,7 +43,7 @@ class Visit:
     def is_from_this_site(self) -> bool:
         """Return whether the user, or a page of this host, caused the request.
 
-        Another site can cause requests too, for example by a link. Browsers report that in the header Sec-Fetch-Site.
+        Browsers report the cause in the header Sec-Fetch-Site. Another site can cause a request, for example by a link.
         """
         return self.headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none")
 
@@ -65,10 +65,10 @@ class Visit:
 
 
 def read_host(authority: str) -> str:
-    """Return the host name in a Host header, in lower case. Return "" if it is malformed.
+    """Return the host name in a Host header, in lower case. Return "" if the header is malformed.
 
-    Envoy treats the Host header `name:@other.example` like `name`. In the URL of a redirect, it would mean the host
-    other.example. So only the name may be used.
+    Envoy treats the Host header `name:@other.example` like `name`. But in the URL of a redirect, this text would mean
+    the host other.example. So only the name may be used.
     """
     match = _HOST.fullmatch(authority.lower())
     return match[1] if match else ""

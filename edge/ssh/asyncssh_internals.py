@@ -36,8 +36,8 @@ _CreateConnection: TypeAlias = Callable[[], "Connection"]
 class Client(asyncssh.SSHServer):
     """Handles the events of one SSH connection.
 
-    While more than `most_unread` bytes wait to be sent to the client, the connection reads nothing from it. Above a
-    quarter of `most_unread`, it calls `pause_writing`.
+    While more than `most_unread` bytes wait to be sent to the client, the connection reads nothing from the client. It
+    calls `pause_writing` if more than a quarter of `most_unread` bytes wait.
     """
 
     most_unread: int

@@ -1,8 +1,9 @@
 """The IP policies that a client names in the environment variable TUNNEL_IP_POLICIES (SetEnv in ssh).
 
 A client's tunnels are opened only after the gateway knows the variable, or knows that the client does not send it.
-OpenSSH requests its tunnels and its session before it answers any request of the server. When its session is confirmed,
-it sends all variables before it answers the server's next request. So after this answer, all variables have arrived.
+OpenSSH requests its tunnels and its session before it answers any request of the server. After the gateway has
+confirmed the session, OpenSSH sends all variables before it answers the gateway's next request. So the gateway sends a
+request after the confirmation. When the answer arrives, all variables have arrived.
 """
 
 import asyncio

@@ -16,8 +16,8 @@ _LONG_PERIOD = 15.0  # seconds between two reads that repeat the last OVERLAP se
 class Follower:
     """Reads the change log from a cursor, and remembers which changes it has returned.
 
-    The cursor is the time of the newest change that was read, by the clock of the change's writer. It is never later
-    than now by the clock of the reader.
+    The cursor is the time of the newest change that was read, by the clock of the change's writer. The cursor is never
+    later than the present time of the reader's clock.
     """
 
     def __init__(self, list_changes: Callable[[float], list[Change]], now: float) -> None:

@@ -30,7 +30,7 @@ def install(wheel: Path, environment: Path) -> Path:
 
 
 def write_kinds() -> None:
-    """Write `kinds.json`, the reduced OpenAPI document. The command line makes its commands from it."""
+    """Write `kinds.json`, the reduced OpenAPI document from which the command line makes its commands."""
     document = json.loads(openapi.FILE.read_text(encoding="utf-8"))
     text = json.dumps(kinds.reduce(document), ensure_ascii=False, separators=(",", ":"))
     wheels.write(KINDS, text)

@@ -22,7 +22,7 @@ _IMPORTING = (
 )
 _FOLDER = ROOT / "build" / "stubs"
 _GENERATOR = Path(sys.executable).parent / "protoc-gen-mypy"
-# protoc-gen-mypy generates no stub for this module: use one that permits every name
+# protoc-gen-mypy generates no stub for this module. The stub _ANY permits every name.
 _OTHERS = "envoy/service/discovery/v3/ads_pb2_grpc.pyi"
 _ANY = "from typing import Any\n\ndef __getattr__(name: str) -> Any: ...\n"
 

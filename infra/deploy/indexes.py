@@ -1,4 +1,4 @@
-"""The global indexes of the DynamoDB table. Version 1.x of this service deployed a data stack without any."""
+"""The global indexes of the DynamoDB table. Version 1.x of this service deployed a data stack without such indexes."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,7 @@
 """`make package STAGE=…`: make the Lambda package and the template of the API's stack.
 
-The package is for the Python that runs this, and for the machine that ARCH names. The same sources give the same bytes.
-An existing package is made again only if an input has changed.
+The package is for the version of Python that runs this command, and for the processor architecture that ARCH names. The
+same sources give the same bytes. An existing package is made again only if an input has changed.
 """
 
 import json

@@ -90,7 +90,7 @@ def _belongs(session: Session, rule: SignInRule, client_id: str) -> bool:
 
 
 def _suffices(session: Session, rule: SignInRule) -> bool:
-    """Return whether the latest check of a session covers the rule.
+    """Return whether the latest check of a session is sufficient for the rule.
 
     The check must have asked about all teams and organizations that the rule names.
     """

@@ -21,8 +21,8 @@ from edge.ssh.tunnels import Tunnels
 from edge.store.table import Store
 
 _SETTLE = 1.0  # seconds until all edge hosts use a gateway's new port
-_LEAVE_TIME = 5.0  # seconds for edge hosts to stop using the gateway, before its record is removed
-_MIN_RATE = 100.0  # the lowest number of clients that are disconnected per second
+_LEAVE_TIME = 5.0  # seconds that edge hosts have to close their connections before the gateway's record is removed
+_MIN_RATE = 100.0  # minimum number of clients that are disconnected per second
 _POLL = 0.1  # seconds between two checks in `_wait_until`
 
 

@@ -27,7 +27,7 @@ class Event(Protocol):
 
 @dataclass(frozen=True)
 class Opened:
-    """A tunnel is online. For a TCP tunnel, the event is sent again if its port was refused and is then open."""
+    """A tunnel is online. For a TCP tunnel, the event is sent again when a refused port has opened."""
 
     line: str
     id: str
@@ -86,7 +86,7 @@ class Notice:
 
 @dataclass(frozen=True)
 class AnsweredRequest:
-    """An HTTP request with its response. `status` is None without a response; `at` is an RFC 3339 time."""
+    """An HTTP request and its response. `status` is None if there was no response. `at` is an RFC 3339 time."""
 
     at: str
     client: str

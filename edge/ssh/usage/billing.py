@@ -2,7 +2,7 @@
 
 The file is written twenty times a second, the store once a minute. If a gateway is killed, the next gateway with the
 same folder writes the usage in the file to the store, so only 50 ms of usage are lost. With thousands of busy accounts
-the file is written less often, so that this takes at most a twentieth of a processor.
+the file is written less often, so that the writes take at most a twentieth of a processor's time.
 """
 
 import functools

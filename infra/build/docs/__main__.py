@@ -1,4 +1,4 @@
-"""`make docs`: write the page, with style and script inside, so that it loads nothing else."""
+"""`make docs`: write the page. The page contains its styles and its script, and loads no other files."""
 
 import json
 import re

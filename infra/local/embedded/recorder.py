@@ -31,8 +31,9 @@ class Recorder:
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        """Make all writes in this block one change. If the change cannot be written to the journal, undo it and raise
-        OSError.
+        """Make all writes in the `with` block one change.
+
+        If the change cannot be written to the journal, undo it and raise OSError.
         """
         with self._lock:
             if self._undo is not None:
@@ -52,7 +53,7 @@ class Recorder:
 
     @contextmanager
     def pause(self) -> Iterator[Journal]:
-        """Block all writes in this block. Yield the present journal, which the caller can replace by a new one."""
+        """Delay all writes until the end of the `with` block. Yield the journal, so that the caller can replace it."""
         with self._lock:
             yield self.journal
 

@@ -73,7 +73,7 @@ class Store:
         self._tidy()
 
     def save_if_possible(self) -> None:
-        """Save, but only print an OSError: the journal contains all changes."""
+        """Write a snapshot, or print why this failed. The journal still contains all changes after a failure."""
         try:
             self.save()
         except OSError as error:

@@ -35,8 +35,7 @@ OrderStatus = Literal["pending", "ready", "processing", "valid", "invalid", "abs
 _TIMEOUT = 20  # timeout of one request in seconds
 _MAX_REPEATS = 5  # how often a request with a rejected nonce is repeated
 _ABSENT = frozenset({404, 410})  # HTTP statuses that mean that the CA has no such order
-# Error codes that mean that the order belongs to another account.
-_FOREIGN = frozenset({"accountDoesNotExist", "unauthorized"})
+_FOREIGN = frozenset({"accountDoesNotExist", "unauthorized"})  # error codes for an order of another account
 _CHALLENGES: Mapping[Method, type[challenges.KeyAuthorizationChallenge]] = {
     "http-01": challenges.HTTP01,
     "dns-01": challenges.DNS01,
@@ -78,10 +77,7 @@ class _Client(client.ClientV2):
 
 
 class _RequestFailed(AttemptFailed):
-    """A request to the CA failed.
-
-    `status` is the HTTP status, or 0 without a response. `code` is the error code of ACME, or "".
-    """
+    """A request failed. `status` is 0 without an HTTP response. `code` is the error code of ACME, or ""."""
 
     def __init__(self, failure: Failure, reason: str, status: int, code: str = "") -> None:
         super().__init__(failure, reason)
@@ -292,7 +288,6 @@ class AcmeClient:
 
 
 def _failure(error: messages.Error, not_before: int) -> Failure:
-    """Return the failure for an error that the CA reported."""
     domain = error.identifier.value if error.identifier else "this one"
     return outcomes.of_problem(error.code or "", error.detail or error.title or "", domain, not_before)
 

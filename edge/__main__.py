@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from edge.link.authority import Authority
     from edge.store.table import Store
 
-_LOCK_TIMEOUT = 5.0  # seconds to wait for the lock: an old process can outlive its supervisor
+_LOCK_TIMEOUT = 5.0  # seconds to wait for the lock: the previous process of the part may still be ending
 
 _GATEWAY, _ENVOY = "gateway", "envoy"  # the parts that a SIGTERM drains. A host can run two instances of each
 

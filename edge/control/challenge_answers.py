@@ -11,7 +11,7 @@ from chalicelib.model.tls.challenge_records import LIFETIME, PendingChallenge
 # "unknown": no account has the host, or the budget for reads is used up.
 Standing = Literal["known", "unreserved", "unknown"]
 
-_MOST = 10_000  # remembered domains
+_MOST = 10_000  # the most remembered domains. One more domain replaces the oldest
 _PATH = "/.well-known/acme-challenge/"
 
 
@@ -25,7 +25,7 @@ class ChallengeResponse:
 
 
 UNKNOWN, UNRESERVED = ChallengeResponse(404, pages.NO_TUNNEL), ChallengeResponse(404, pages.NO_CHALLENGE)
-UNAVAILABLE = ChallengeResponse(503)  # the answer if the records cannot be read
+UNAVAILABLE = ChallengeResponse(503)  # the response if the store cannot be read
 
 
 class PendingDomains:

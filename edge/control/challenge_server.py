@@ -24,9 +24,9 @@ from edge.process.settings import Settings
 from edge.store.records import Unavailable
 
 _TIMEOUT = 10.0  # timeout of one request in seconds
-_LOG_TIMEOUT = 3.0  # seconds until a request stops waiting for a read of the change log
-_MAX_WAITING = 500  # requests that wait for a read of the change log
-_SHARE = 10  # the server uses 1/_SHARE of `budget`, because any client can send many requests
+_LOG_TIMEOUT = 3.0  # the most seconds that a request waits for a read of the change log before it is answered
+_MAX_WAITING = 500  # the most requests that wait for a read of the change log. Further requests do not wait
+_SHARE = 10  # challenges use at most a tenth of the budget for reads, because any client can send many requests
 _READ_SIZE = 65536  # the most bytes in one read from a connection
 
 

@@ -56,12 +56,12 @@ from edge.store import control_records, link_authority
 from edge.store.changes import Follower
 from edge.store.records import Unavailable
 
-POLL, _RENEWED_PERIOD = 0.4, 2.0  # seconds between reads of the change log, and between checks for renewed pairs
+POLL, _RENEWED_PERIOD = 0.4, 2.0  # seconds between reads of the change log, and between checks for new key pairs
 _BLOCKS_PERIOD = 2.0  # seconds between reads of blocked networks and banned names
-_SIGN_IN_PERIOD, _SIGN_IN_PAIR_PERIOD = 4.0, 600.0  # seconds between reads of token keys, and between TLS key renewals
+_SIGN_IN_PERIOD, _SIGN_IN_PAIR_PERIOD = 4.0, 600.0  # seconds between reads of token keys, and between pair checks
 _GATEWAYS_PERIOD = 20.0  # seconds between reads of gateways, unless a gateway's lease ends earlier
 _MAX_LOG_AGE = 30.0  # seconds without a read of the change log after which the host is not ready
-_STATE_TIME = 2.0  # seconds after Envoy has connected, in which it lists the resources that it already has
+_STATE_TIME = 2.0  # seconds in which a newly connected Envoy lists the resources that it already has
 
 
 class NameReader(AccountReader, ItemReader, Protocol):
@@ -97,9 +97,9 @@ class Control:
         self._loader = Loader(settings, self._resolver, builder, sender, self._reporting.report_name, self._reads)
         self._challenges = ChallengeServer(settings, self._resolver, self._reads, self._loader.budget)
         self._ports = Ports(self.discovery, self._special.tunnel_at, self._open_ports)
-        self._gateways_at, self._managed_apps = 0.0, frozenset[str]()  # `_gateways_at`: when gateways are read next
+        self._gateways_at, self._managed_apps = 0.0, frozenset[str]()  # the time of the next read of gateways
         self._read_at = time.monotonic()  # the time of the latest complete read of the change log
-        self._blocked: tuple[list[str], list[str]] | None = None  # the networks and hosts that the latest read found
+        self._blocked: tuple[list[str], list[str]] | None = None  # blocked networks and banned names, as last read
         self._is_complete = self.discovery.catalog.is_complete = False  # whether Envoy's outdated resources are removed
 
     async def serve(self) -> None:
@@ -109,7 +109,7 @@ class Control:
             files.replace(file, json.dumps(configuration).encode(), mode=0o640)
         pressure.reset(self._settings)
         self._open_ports.clear()
-        self.discovery.catalog.has_all_listeners = False  # no listener is sent until special names are loaded
+        self.discovery.catalog.has_all_listeners = False  # send listeners only after special names are loaded
         for_sign_in = sign_in_host.build(self._settings, self._link_authority.pem)
         resources = *https_listener.build_public(self._settings), *for_sign_in
         self.discovery.apply({resource.key: resource for resource in resources})
@@ -165,7 +165,7 @@ class Control:
             item_keys |= await self._read_gateways()
         if operator_certificate.ITEM_KEY in item_keys:
             await self._reads.of_change(self._operator.refresh)
-            self._answers.wake()  # sends the new certificate
+            self._answers.wake()  # this task sends the new certificate to Envoy
         self._loader.apply(item_keys)
         self._special.apply(item_keys)
         self._reporting.apply(item_keys)
@@ -211,7 +211,7 @@ class Control:
         if (keys, apps) != (self._serving.public_keys, self._managed_apps):
             self._serving.public_keys, self._managed_apps = keys, apps
             self._special.replan()
-            self._loader.replan()  # the loader plans the routes of special names too
+            self._loader.replan()  # also needed for special names: the loader plans the routes of all names
 
     def _service(self) -> Service:
         settings = self._settings

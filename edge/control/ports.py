@@ -15,7 +15,8 @@ from edge.process.tasks import PeriodicTask
 from edge.store import threads
 from edge.store.records import Unavailable
 
-_POLL, _IDLE = 0.2, 60.0  # seconds between checks of Envoy's answers, with and without open or refused ports
+# Seconds between two checks of Envoy's answers: if a port is open or refused, and if there is no such port.
+_POLL, _IDLE = 0.2, 60.0
 _PAUSE = 5.0  # seconds until a refused port is tried again
 
 
@@ -26,10 +27,10 @@ class Ports:
         self, discovery: Discovery, tunnel_at: Callable[[str], ServedTunnel | None], opened: OpenPorts
     ) -> None:
         self._discovery, self._tunnel_at, self._opened = discovery, tunnel_at, opened
-        self._tunnels: dict[Name, str] = {}  # by open port: the id of its tunnel
+        self._tunnels: dict[Name, str] = {}  # the id of the tunnel at each open port
         self._refused: set[Name] = set()
         self._tried_at = 0.0
-        self._recorded: dict[Name, tuple[str, str]] = {}  # by port: its tunnel's id, and the stored refusal
+        self._recorded: dict[Name, tuple[str, str]] = {}  # for each port: its tunnel's id, and the stored refusal
         self._task = PeriodicTask("ports", self._check_all, _IDLE)
 
     def on_answers(self, names: Iterable[Name]) -> None:
@@ -45,7 +46,7 @@ class Ports:
         """Record for the gateway whether a port is open. It is open if Envoy has opened it for a tunnel."""
         port, answer = name.name.removeprefix(PORT_PREFIX), self._discovery.catalog.current_answer(name)
         tunnel = self._tunnel_at(port) if answer and not answer.error else None
-        with suppress(OSError):  # if the file cannot be written, the gateway shows the address some seconds later
+        with suppress(OSError):  # without this record, the gateway waits some seconds and then shows the address anyway
             if tunnel:
                 self._tunnels[name] = tunnel.id
                 self._opened.add(port, tunnel.id)

@@ -19,9 +19,12 @@ from edge.store.records import Unavailable
 from edge.store.threads import Threads
 
 _POLL = 2.0  # seconds between reads of due checks
-_CLAIM_LEASE = 60  # seconds; a claimed check ends earlier: it makes two checks of three seconds, and some writes
-_MAX_CHECKS, _MAX_CHECKS_OF_ACCOUNT = 64, 8  # concurrent checks: of all accounts, of one account
-_MAX_READ = 512  # the most due reservations in one read: more than one account can have, so that others are read too
+# Seconds after which another host can claim a check again. A check ends earlier: it makes at most two DNS queries of
+# three seconds, and some writes.
+_CLAIM_LEASE = 60
+_MAX_CHECKS, _MAX_CHECKS_OF_ACCOUNT = 64, 8  # the most concurrent checks: of all accounts, and of one account
+# The most due reservations in one read. No account has so many reservations, so a read includes several accounts.
+_MAX_READ = 512
 
 
 Check = Callable[[str, Proof], Awaitable[CheckResult]]
@@ -33,7 +36,7 @@ class ProofChecks:
     def __init__(self, check: Check, *, now: Callable[[], float] = time.time) -> None:
         self._check, self._now = check, now
         self._running: dict[asyncio.Task[None], DueCheck] = {}
-        self._threads = Threads(4, "looks")  # separate threads, so that slow checks delay nothing else
+        self._threads = Threads(4, "looks")  # a separate pool: slow checks must not delay other calls of the store
 
     async def serve(self) -> None:
         """Run due checks, until cancelled."""

@@ -20,7 +20,7 @@ from edge.control.names.loading import NameErrors
 from edge.envoy.resources import PORT_PREFIX
 from edge.plan.names import NamePlan
 
-Errors = Mapping[str, str]  # error messages, by hostport or by the id of a route or certificate
+Errors = Mapping[str, str]  # Envoy's error messages, by hostport or by the id of a route or certificate
 
 _ID = re.compile(r"\b[a-z]+_[0-9A-Za-z]{27}\b", flags=re.ASCII)
 _FILE = re.compile(r"(?<![\w.:/])(?:/[\w.@~+-]+){2,}/?")
@@ -45,8 +45,8 @@ class Rejections:
 
     def __init__(self, host: str, write: Callable[[str, str, Report | None], None]) -> None:
         self._host, self._write = host, write
-        self._rejected: dict[str, _Rejected] = {}  # by edge: Envoy's errors about one revision
-        self._certificates: dict[str, str] = {}  # by the id of a rejected certificate: its account
+        self._rejected: dict[str, _Rejected] = {}  # for each edge: Envoy's errors about one revision
+        self._certificates: dict[str, str] = {}  # the accounts of rejected certificates, by certificate id
 
     def report_name(self, plan: NamePlan, errors: NameErrors) -> None:
         """Replace the errors about the hostport that serves a name. Add the errors about the name's certificates."""

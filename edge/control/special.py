@@ -35,7 +35,7 @@ from edge.serving.order import Sender
 from edge.store import control_records, threads
 from edge.store.records import Unavailable
 
-_CHECK_PERIOD, _IDLE = 0.5, 60.0  # seconds between two checks of all accounts, and if there are none
+_CHECK_PERIOD, _IDLE = 0.5, 60.0  # seconds between two checks: if there are accounts, and if there are no accounts
 _ANSWER_TIMEOUT = 1.0  # seconds to wait for Envoy's answers before sending a change that depends on them
 _FORM_POLL = 0.01
 
@@ -84,8 +84,8 @@ class SpecialNames:
         self._accounts: dict[str, SpecialAccount] = {}
         self._unread: set[SpecialOwner] = set()  # edges and tunnels with a changed, unread entry in the stored list
         self._reading: set[SpecialOwner] = set()  # edges and tunnels with an entry that is being read now
-        self._waiting: dict[str, set[ItemKey]] = {}  # by account: changed records to read after the account's entries
-        self._resync_at: dict[str, float] = {}  # the monotonic time of an account's next resync
+        self._waiting: dict[str, set[ItemKey]] = {}  # changed records of each account, to read after its entries
+        self._resync_at: dict[str, float] = {}  # the monotonic time of each account's next resync
         self._suspects: set[ItemKey] = set()  # changes that a resync found, but the change log has not reported
         self._checking = PeriodicTask("special_names", self.check, _CHECK_PERIOD)
 
@@ -121,7 +121,7 @@ class SpecialNames:
         while (tried := sum(account.was_tried for account in self._accounts.values())) < len(self._accounts):
             if tried != reported:
                 reported, deadline = tried, time.monotonic() + self._timeout
-                with suppress(OSError):  # the report can fail, for example if the disk is full
+                with suppress(OSError):  # control starts even if the report fails, for example on a full disk
                     report(f"the control process is reading special names: {tried} of {len(self._accounts)} accounts")
             elif time.monotonic() > deadline:
                 await asyncio.gather(*(account.close_late() for account in self._accounts.values()))
@@ -226,7 +226,7 @@ class SpecialNames:
 
     @property
     def _is_reading(self) -> bool:
-        """Return whether changed entries are unread. True also if changed records wait for such entries."""
+        """Return whether changed entries are unread, or changed records wait for changed entries."""
         return bool(self._unread or self._reading or self._waiting)
 
     def _change(self, account: SpecialAccount, item_key: ItemKey) -> None:
@@ -240,7 +240,7 @@ class SpecialNames:
             account.change([item_key])
 
     def _has_unread(self, account: str) -> bool:
-        """Return whether entries of an account are unread. True also if changed records wait for such entries."""
+        """Return whether changed entries of an account are unread, or changed records wait for these entries."""
         return account in self._waiting or any(owner.account == account for owner in self._unread | self._reading)
 
     async def _read_entries(self) -> None:

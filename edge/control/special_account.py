@@ -84,18 +84,18 @@ class SpecialAccount:
     def __init__(self, account: str, shared: Shared) -> None:
         self.account = account
         self.plans = SpecialPlans()
-        self.missed: set[ItemKey] = set()  # primary keys of changed records that only a resync found
+        self.missed: set[ItemKey] = set()  # changed records that a resync found before the change log reported them
         self.was_tried = False  # whether the account's names were planned or closed since the start
         self.is_unavailable = False  # whether the store failed during the latest work
         self._shared = shared
-        self._entries: dict[str, SpecialEntry] = {}  # entries by the id of their edge or tunnel
+        self._entries: dict[str, SpecialEntry] = {}  # the entries of the stored list, by the id of their edge or tunnel
         self._handled: Mapping[str, SpecialEntry] = {}  # the entries that the running task handles
         self._records: AccountRecords | None = None
         self._read_ids: frozenset[str] = frozenset()  # ids of the edges and tunnels in `_records`
-        self._closed: frozenset[str] = frozenset()  # ids of entries with unread records: their hosts are closed
-        self._all_hosts = AccountHosts()  # read only if a special name is a wildcard
+        self._closed: frozenset[str] = frozenset()  # edges and tunnels with unread records: their hosts are closed
+        self._all_hosts = AccountHosts()  # all hosts of the account, which are read only for a special wildcard name
         self._clusters: list[Resource] = []
-        self._requirements: Mapping[str, str] = {}  # by HTTPS host: its handshake requirement
+        self._requirements: Mapping[str, str] = {}  # the handshake requirement of each HTTPS host
         self._work, self._failed = _Work(), _Work()
         self._has_work = self._has_failed = False
         self._expires_at = float("inf")
@@ -222,7 +222,7 @@ class SpecialAccount:
     async def _read(self, work: _Work) -> None:
         """Read changed records, and all records of new entries. Without entries, forget all records."""
         shared, ids = self._shared, frozenset(self._handled)
-        is_kept = self._read_ids <= ids  # false after the removal of an entry: then all records are read again
+        is_kept = self._read_ids <= ids  # if an entry was removed, discard the records and read all again
         records, had = (self._records, self._read_ids) if is_kept else (None, frozenset[str]())
         try:
             if records and work.changed:
@@ -230,7 +230,7 @@ class SpecialAccount:
             if records and work.is_resync:
                 records = await self._resync(records)
         except Undecodable:
-            records, had = None, frozenset()  # a record is malformed: read all again, to find the entries without it
+            records, had = None, frozenset()  # read all again. `_read_entries` leaves out the malformed record
         records, more = await self._read_entries(sorted(ids - had), records)
         if any(host.startswith(WILDCARD) for host in special_plans.list_hosts(self._handled.values())):
             self._all_hosts = await shared.run(shared.list_hosts, self.account)
@@ -268,7 +268,7 @@ class SpecialAccount:
 
     async def _publish(self) -> None:
         """Plan all special names, and send the differences to Envoy."""
-        async with self._publishing:  # because `close_late` can publish while the task reads
+        async with self._publishing:  # `close_late` also publishes, possibly at the same time as the account's task
             await self._plan_and_send()
 
     async def _plan_and_send(self) -> None:

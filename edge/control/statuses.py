@@ -20,7 +20,7 @@ from edge.store.threads import Threads
 
 _POLL = 0.2  # seconds between checks of pending writes, while there are any
 _WRITE_PAUSE = 2.0  # seconds between two writes for one edge
-_MAX_WRITES, _MAX_WRITES_OF_ACCOUNT = 16, 4  # concurrent writes: of all accounts, of one account
+_MAX_WRITES, _MAX_WRITES_OF_ACCOUNT = 16, 4  # the most concurrent writes: for all accounts, and for one account
 _RENEWAL_PERIOD, _LEASE = 20.0, 60  # seconds between renewals of the host's lease, and the lease's duration
 _WITHDRAW_TIMEOUT = 5.0  # seconds to wait for the store at shutdown
 _GRACE = 60 * 60  # seconds after the end of a host's lease until its reports are removed
@@ -43,11 +43,12 @@ class Statuses:
     ) -> None:
         self._on_found = on_found
         self._host, self._has_envoy, self._operator_names = host, has_envoy, operator_names
-        self._written: dict[str, tuple[str, Report]] = {}  # by edge: its account and the stored report
-        self._not_before: dict[str, float] = {}  # by edge: the monotonic time before which no report is written again
-        self._pending: dict[str, tuple[str, Report | None]] = {}  # by edge: its account and the report to write
+        self._written: dict[str, tuple[str, Report]] = {}  # for each edge: its account, and the stored report
+        self._not_before: dict[str, float] = {}  # for each edge: the earliest monotonic time of its next write
+        self._pending: dict[str, tuple[str, Report | None]] = {}  # for each edge: its account, and the report to write
         self._writing: dict[str, tuple[str, asyncio.Task[None]]] = {}
-        # Separate threads, so that slow writes delay nothing else. One more thread removes hosts with an ended lease.
+        # A separate pool, so that slow writes do not delay other calls of the store. It has one more thread than there
+        # are writes, for the removal of hosts with an ended lease.
         self._threads = Threads(_MAX_WRITES + 1, "statuses")
         self._announcer = Threads(1, "announcing")  # one thread, so that the end of the host's lease is written last
         self._is_announced = False

@@ -22,7 +22,7 @@ from edge.plan import cold_reads
 from edge.process import log
 from edge.store.records import Unavailable, Undecodable
 
-_MAX_WAITING = 200  # names that wait to be loaded
+_MAX_WAITING = 200  # the most names of an account that wait to be loaded. Further names get the outcome "busy"
 
 
 @dataclass
@@ -70,7 +70,7 @@ class AccountNames:
         return len(self._work.requests) >= _MAX_WAITING
 
     def is_affected_by_proof(self, item_key: ItemKey) -> bool:
-        """Return whether the record of a proved domain can affect a loaded name, its edge, or a wanted name."""
+        """Return whether the proof of a domain can affect a requested name, a loaded name, or a loaded name's edge."""
         domain = item_key.scope.removeprefix(PROVED)
         is_wanted = any(cold_reads.is_proved_by(name, domain) for name in self._work.requests)
         return is_wanted or self._plans.records.is_affected_by(item_key)
@@ -97,7 +97,7 @@ class AccountNames:
     def change(self, item_keys: Iterable[ItemKey]) -> None:
         """Read changed records again, and update the names that use them."""
         self._work.changed.update(item_keys)
-        self._work.requests = dict.fromkeys(self._work.requests)  # without search results, which may be outdated now
+        self._work.requests = dict.fromkeys(self._work.requests)  # drop the search results: they may be outdated now
         self._wake()
 
     def replan(self) -> None:
@@ -186,7 +186,7 @@ class AccountNames:
             self._plans.unread |= used  # no further name of the account is loaded until these records can be read
             if isinstance(error, Unavailable) and not isinstance(error, Undecodable):
                 return
-            # an error of any other type can be caused by a malformed record
+            # Errors of other types than these can come from a malformed record. Refuse the names that use the record.
             if not isinstance(error, OSError | RuntimeError | MemoryError):
                 await self._plans.refuse_unreadable(used)
             raise
@@ -248,7 +248,7 @@ class AccountNames:
 def find_affected(
     item_key: ItemKey, loaded_accounts: Mapping[str, AccountNames], gateway_users: GatewayUsers
 ) -> Iterable[str]:
-    """Return the accounts that a changed record may affect. `loaded_accounts` are by id."""
+    """Return the accounts that a changed record may affect. `loaded_accounts` maps ids of accounts to their names."""
     if item_key.scope == gateways.GATEWAYS:
         return gateway_users.of(item_key.id)
     if item_key.scope.startswith(PROVED):

@@ -21,7 +21,7 @@ from edge.serving.order import Rejection
 from edge.store.records import Unavailable
 
 _AT_ONCE = 16  # the most names to plan and send before other tasks of this process can run
-_MAX_PLANS = 4  # plans that are tried for a name that Envoy rejects
+_MAX_PLANS = 4  # the most plans to try for a name, if Envoy rejects each of them
 _TOO_LARGE = "The routes need more memory than an account can have on an edge host."
 _UNREADABLE = "A changed record of the account cannot be read, so the name is not served."
 _FAILED = "The edge host failed to prepare the name: ask the operator."
@@ -34,17 +34,17 @@ class AccountPlans:
 
     def __init__(self, account: str, shared: Loading) -> None:
         self.records = AccountRecords(account, frozenset())
-        self._records_by_name: dict[str, AccountRecords] = {}  # a cache: at most _AT_ONCE results of `_records_of`
-        self.used: dict[str, frozenset[ItemKey]] = {}  # by loaded name: primary keys of its records
+        self._records_by_name: dict[str, AccountRecords] = {}  # a cache of at most _AT_ONCE results of `_records_of`
+        self.used: dict[str, frozenset[ItemKey]] = {}  # the primary keys of the records that each loaded name uses
         self.expires_at = float("inf")  # the Unix time at which the next lease or certificate begins or ends
-        self.has_unread_keys = False  # whether the store failed when a loaded name's new key was read
+        self.has_unread_keys = False  # whether the store failed during a read of a loaded name's new private key
         self._account = account
         self._shared, self._loaded, self._sender = shared, shared.loaded, shared.sender
-        self.plans: dict[str, NamePlan] = {}  # by loaded name: its current plan
-        self._pairs: dict[str, KeyPair] = {}  # by certificate id: the certificate with its decrypted key
+        self.plans: dict[str, NamePlan] = {}  # the current plan of each loaded name
+        self._pairs: dict[str, KeyPair] = {}  # certificates with their decrypted keys, by certificate id
         self._accepted: set[str] = set()  # names for which Envoy has accepted a plan
-        self._rejected: dict[str, str] = {}  # by certificate id: why Envoy has rejected the certificate
-        self._errors: dict[str, tuple[NamePlan, NameErrors]] = {}  # by loaded name: the errors that were reported
+        self._rejected: dict[str, str] = {}  # Envoy's errors about the certificates that it rejected, by certificate id
+        self._errors: dict[str, tuple[NamePlan, NameErrors]] = {}  # the reported errors of each loaded name
         self.unread: set[ItemKey] = set()  # changed records that could not be read
         self.unreadable: set[str] = set()  # names refused because a changed record could not be read
 
@@ -82,7 +82,7 @@ class AccountPlans:
             return "served"
         if is_new:
             await self._sender.withdraw([name])
-            self.plans.pop(name, None)  # so that `_drop` does not report the name's errors as resolved
+            self.plans.pop(name, None)  # otherwise `_drop` would report the name's errors as resolved
             self._drop([name])
         else:
             self._put(plan, time.monotonic())
@@ -113,7 +113,7 @@ class AccountPlans:
     async def end_pages(self, names: Collection[str]) -> None:
         """Remove the 404 pages of names from Envoy. If a name is served now, remove only the page's certificate."""
         await self._sender.withdraw([name for name in names if not self._is_served(name)])
-        await self.remove_secrets(filter(self._is_served, names))  # handshakes then request the name's own secret
+        await self.remove_secrets(filter(self._is_served, names))  # the next handshake requests the name's own secret
 
     async def remove_secrets(self, names: Iterable[str]) -> None:
         """Remove the secrets of names from Envoy, except names that were requested since the removal was scheduled."""
@@ -170,7 +170,7 @@ class AccountPlans:
         try:
             rejection = await self._send(plan)
         except Unavailable:
-            self.has_unread_keys = True  # the plan that Envoy accepted before stays in service
+            self.has_unread_keys = True  # `check` plans the name again. Envoy keeps the plan that it accepted before
             return
         if rejection and rejection.kind == "scope" and plan.restricts_visitors:
             self._report(plan, NameErrors(rejection.error, rejection.error))

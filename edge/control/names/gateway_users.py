@@ -14,7 +14,7 @@ class GatewayUsers:
 
     def __init__(self) -> None:
         self._users: defaultdict[str, set[str]] = defaultdict(set)
-        self._used: dict[str, frozenset[str]] = {}  # by account: the gateways that it uses
+        self._used: dict[str, frozenset[str]] = {}  # the gateways that each account uses
 
     def put(self, account: str, used: Iterable[str]) -> None:
         """Record the gateways that an account uses now, instead of its earlier ones."""

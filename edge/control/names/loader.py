@@ -31,9 +31,9 @@ from edge.process.settings import Settings
 from edge.process.tasks import PeriodicTask
 from edge.store.records import Unavailable, Undecodable
 
-_SWEEP, _PARTS = 0.5, 4  # seconds between calls of `sweep`; each call checks one of _PARTS parts of the accounts
+_SWEEP, _PARTS = 0.5, 4  # seconds between sweeps. After each sweep, a different quarter of the accounts is checked
 _RESYNC_PERIOD = 180.0  # seconds between two reads of all records of an account
-_MAX_PENDING, _MAX_SEARCHES = 2000, 64  # the most names being loaded; the most concurrent searches for accounts
+_MAX_PENDING, _MAX_SEARCHES = 2000, 64  # the most names that load or wait; the most concurrent searches for accounts
 _MAX_RESTORING = 32  # names from Envoy's earlier configuration that are loaded at the same time
 
 
@@ -62,11 +62,11 @@ class Loader:
         bounds = limits.max_negative_answers, limits.max_unknown_names, limits.max_connection_duration
         self._unserved = Unserved(self._domain, *bounds)
         self._pages = self._unserved.pages
-        self._missed = set[ItemKey]()  # changes that a resync has found
-        self._suspects = set[ItemKey]()  # the changes among them that the log has not named either
+        self._missed = set[ItemKey]()  # changed records that a resync found before the change log reported them
+        self._suspects = set[ItemKey]()  # missed records, which are logged if the next read of the log lacks them too
         self._accounts: dict[str, AccountNames] = {}
         self._pending: dict[str, Request] = {}  # names that are being loaded
-        self._outdated: set[str] = set()  # pending names whose account may have changed since the search began
+        self._outdated: set[str] = set()  # pending names that may belong to another account since their search began
         self._searches = Searches(reader, reads, self._domain, lambda account: account in self._accounts)
         self._banned, self._turns = tuple[str, ...](), Turns(self._load, _MAX_SEARCHES)
         self._restored: set[str] = set()  # names that Envoy had when this process started, and that are not loaded yet
@@ -170,7 +170,7 @@ class Loader:
     def _refusal(self, name: str, *, has_capitals: bool = False) -> str:
         """Return why a name is refused without a read of the store, or ""."""
         is_followed = self._is_followed(name)
-        if is_followed and not has_capitals:  # spellings with capitals use the budget: every name has many
+        if is_followed and not has_capitals:  # each name has many spellings with capitals: these use the budget
             return ""
         if not is_followed and (refusal := self._cold_refusal(name)):
             return refusal
@@ -200,10 +200,10 @@ class Loader:
         return loaded is not None and not loaded.is_withdrawn
 
     async def _load(self, name: str) -> None:
-        self._outdated.discard(name)  # the search begins only now
+        self._outdated.discard(name)  # the search begins now, so it finds the current account
         if bans.matches(name, self._banned):
             return await self._answer(name, "", "unserved")
-        if self._reads.is_away:  # the store failed after the name was requested
+        if self._reads.is_away:  # the store failed while the name waited for its search
             return await self._answer(name, "", "unavailable")
         try:
             result = await self._searches.find(name)
@@ -236,7 +236,7 @@ class Loader:
         self.metrics.on_load(outcome, time.monotonic() - pending.since)
         if name in self._restored:
             if outcome in loading.TEMPORARY_OUTCOMES:
-                return  # Envoy still serves the name. Loading is tried again
+                return  # Envoy still serves the name, and `sweep` loads the name again
             self._restored.discard(name)
             self._restore_next()
             if outcome != "served":

@@ -26,7 +26,7 @@ from edge.process import log
 
 _MAX_READS = 32  # the most lists of records that are read at the same time
 _NOTHING: Mapping[str, Set[ItemKey]] = {}
-_MAX_RESOLVED = 1_000  # the most results of `find_account` that wait for a call of `read`
+_MAX_RESOLVED = 1_000  # the most hosts with records that `find_account` has read and `read` has not taken yet
 
 
 class NameResolver:
@@ -157,9 +157,8 @@ class NameResolver:
         changed_values = {
             item_key: value for item_key, value in reachable_values.items() if before.values.get(item_key) is not value
         }
-        changed_values |= {
-            item_key: values[item_key] for item_key in keys_of_unchanged & updates.keys()
-        }  # equal, except for leases
+        # These values are equal to the earlier ones, except that the end of a lease can differ.
+        changed_values |= {item_key: values[item_key] for item_key in keys_of_unchanged & updates.keys()}
         return before.replace(changed_values, before.values.keys() - reachable_values.keys() - keys_of_unchanged)
 
     def _add(
@@ -173,7 +172,7 @@ class NameResolver:
     def _complete(
         self, request: RecordsRequest, values: Mapping[ItemKey, StoredValue], rejected: Mapping[str, str]
     ) -> AccountRecords:
-        """Return all records of a request. Read from the store only the records that `values` lacks."""
+        """Return the records for a request. Take them from `values`, and read the missing records from the store."""
         return AccountRecords.of(
             request, account_reads.complete(request, values, self._tunnel_domain, self._read), rejected
         )

@@ -27,7 +27,7 @@ class StoreReads:
     def __init__(self, count: int = 32) -> None:
         self._for_visitors = ThreadPoolExecutor(count, "cold")
         self._of_changes = ThreadPoolExecutor(count, "changes")
-        self._waiting: dict[asyncio.Future[Any], float] = {}  # when each read for a visitor began
+        self._waiting: dict[asyncio.Future[Any], float] = {}  # the time at which each read for a visitor began
         self._check: asyncio.TimerHandle | None = None
         self._busy = 0.0  # total seconds by which a busy event loop has delayed checks
         self._answered_at = self._now()
@@ -75,7 +75,7 @@ class StoreReads:
         future: asyncio.Future[R] = loop.create_future()
 
         def wake(done: "Future[R]") -> None:
-            with suppress(RuntimeError):  # the event loop has ended before the read
+            with suppress(RuntimeError):  # the event loop ended before the read, so no task waits for the result
                 loop.call_soon_threadsafe(self._on_done, future, done)
 
         threads.submit(translate_errors, read).add_done_callback(wake)

@@ -35,8 +35,8 @@ class Searches:
         self, reader: AccountReader, reads: StoreReads, tunnel_domain: str, is_loaded: Callable[[str], bool]
     ) -> None:
         self._reader, self._reads, self._domain, self._is_loaded = reader, reads, tunnel_domain, is_loaded
-        self._changed: dict[str, set[ItemKey]] = {}  # by name: primary keys of records that changed during its search
-        self._claims: dict[str, str] = {}  # by account: the name for which a search reads the account's records
+        self._changed: dict[str, set[ItemKey]] = {}  # keys of the records that changed since each name's search began
+        self._claims: dict[str, str] = {}  # for each account: the only name with a search that may read its records
 
     async def find(self, name: str) -> SearchResult:
         """Return the account of a name, with its records if they were read. Raises Unavailable."""

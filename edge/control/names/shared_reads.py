@@ -14,13 +14,14 @@ class SharedReads(Generic[K, T]):
     def __init__(self, read: Callable[[K], Awaitable[T]]) -> None:
         self._read = read
         self._running: dict[K, asyncio.Task[T]] = {}
-        self._waiting: dict[K, asyncio.Task[T]] = {}  # by key: the read that begins when the running one ends
+        self._waiting: dict[K, asyncio.Task[T]] = {}  # for each key: the read that begins when its running read ends
 
     async def get(self, key: K) -> T:
         """Return the result of a read that begins after this call. Raises the errors of the read."""
         if key not in self._waiting:
             self._waiting[key] = asyncio.create_task(self._run(key))
-        return await asyncio.shield(self._waiting[key])  # shielded from cancellation: other requests may wait
+        # If one request is cancelled, the read continues, because other requests may wait for the same read.
+        return await asyncio.shield(self._waiting[key])
 
     async def _run(self, key: K) -> T:
         if running := self._running.get(key):

@@ -14,7 +14,7 @@ class Turns:
     def __init__(self, work: Callable[[str], Awaitable[None]], max_tasks: int) -> None:
         self._work, self._max_tasks = work, max_tasks
         self._waiting: deque[str] = deque()
-        self._running = 0  # how many tasks work on names
+        self._running = 0  # the number of running tasks
         self._tasks: set[asyncio.Task[None]] = set()
 
     def add(self, name: str) -> None:

@@ -1,8 +1,8 @@
 """Make virtual environments in parallel with uv, or with pip if uv fails.
 
-This runs before anything is installed, and fetches uv if the machine has none. If the registry does not answer, the
-command fails with one sentence within ten seconds: only few failures are retried, and timeouts are not. A slow registry
-does not fail while bytes arrive.
+The command runs before anything is installed, and fetches uv if the machine has none. If the registry does not answer,
+the command fails with one sentence within ten seconds: only few failures are retried, and timeouts are not. While bytes
+arrive, a slow registry is not an error.
 """
 
 import os
@@ -217,7 +217,7 @@ def _network_fault(output: str) -> str:
 
 
 def _build_command_error(purpose: str, failed: _InstallError) -> CommandError:
-    """Return the error to print. It has the last errors of uv or pip, unless the registry was unreachable."""
+    """Return the error to print. The error quotes uv or pip, unless the registry was unreachable."""
     if failed.unreachable:
         return CommandError(
             f"The registry of Python's packages could not be reached for {purpose} ({failed.unreachable}): "

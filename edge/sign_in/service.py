@@ -24,7 +24,7 @@ from edge.sign_in.visits import Visit
 
 
 class SignInService:
-    """Decides about requests for Envoy. `sign_in_url` is the URL of the sign-in service's own host."""
+    """Decides which requests Envoy may forward. `sign_in_url` is the URL of the sign-in service's own host."""
 
     def __init__(self, dependencies: Dependencies, sign_in_url: str) -> None:
         self._records, self._clock, self._counts = dependencies.records, dependencies.clock, dependencies.counts

@@ -172,7 +172,7 @@ class SignInRecords:
     async def renew_session(self, id: str, session: Session, tokens: Tokens, before: Session) -> bool:
         """Replace a session after a recheck of its user.
 
-        Return False if the session has ended, or if another check has replaced `before` meanwhile.
+        Return False if the session has ended, or if it is not `before` any more, because another check has replaced it.
         """
         full_session = await _with_tokens(session, tokens)
         return await _run_in_thread(sessions.replace, id, full_session, before)

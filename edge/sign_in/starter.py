@@ -31,7 +31,7 @@ class Starter:
 
     @property
     def redirect_uri(self) -> str:
-        """Return the redirect URI of all sign-ins. It must be registered for every OAuth application."""
+        """Return the redirect URI of all sign-ins. Every OAuth application must be registered with this URI."""
         return f"{self._url}/callback"
 
     def callback_url(self, begun: State, query: str) -> str:

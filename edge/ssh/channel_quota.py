@@ -19,7 +19,7 @@ class ChannelQuota:
     def __init__(self, online: Mapping[str, OnlineTunnel], limits: Limits) -> None:
         self._online, self._limits = online, limits
         self._by_account: Counter[str] = Counter()
-        # by account: the number of evicted channels that the SSH client has not closed
+        # by account: the number of evicted channels that SSH clients have not closed yet
         self._closing: Counter[str] = Counter()
         self.refusals = self.evictions = 0
 

@@ -1,6 +1,6 @@
 """The lease of a gateway in the store.
 
-While the lease lasts, the gateway's tunnels are online. When it ends, all of them end.
+While the lease lasts, the gateway's tunnels are online. When the lease ends, all its tunnels end.
 """
 
 import asyncio

@@ -133,7 +133,7 @@ class Successor:
 class AccountHosts:
     """The hosts of an account's edges and online tunnels.
 
-    `gateways` are the ids of the gateways of all its tunnels. A change of such a gateway can change the hosts.
+    `gateways` are the ids of the gateways of all its tunnels. If one of these gateways changes, the hosts can change.
     """
 
     hosts: frozenset[str] = frozenset()

@@ -44,7 +44,7 @@ class Store:
         self._region, self._tunnel_domain = region, tunnel_domain
 
     def open(self, opening: Opening, *, most: int) -> ServedTunnel:
-        """Store a new tunnel. It is online as long as its gateway is live.
+        """Store a new tunnel. The tunnel is online as long as its gateway is live.
 
         Raises TooManyTunnels if the account has `most` tunnels already.
 

@@ -21,7 +21,7 @@ async def call(function: Callable[P, R], *arguments: P.args, **named: P.kwargs) 
 
 
 class Threads:
-    """A separate pool of threads. Slow calls elsewhere do not delay the calls in this pool."""
+    """A separate pool of threads. Slow calls in other pools do not delay the calls in this pool."""
 
     def __init__(self, count: int, name: str) -> None:
         self._pool = ThreadPoolExecutor(count, name)

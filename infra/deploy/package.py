@@ -28,11 +28,11 @@ _PYTHONS = ((3, 11), (3, 12), (3, 13), (3, 14))
 _SOURCES = ("app.py", "chalicelib", ".chalice", "requirements.txt")
 # the templates that cfn-lint checks, besides the generated template of the API's stack
 _TEMPLATES = ("data.yaml", "edge.yaml", "fleet.yaml", "pipeline.yaml")
-_OPERATOR = {  # left out of the package, because only the operator's commands need them
+_OPERATOR = {  # files that the package omits, because only the operator's commands need them
     *("chalicelib/operator", "chalicelib/__main__.py"),
     *("chalicelib/model/tenants", "chalicelib/model/migrations.py"),
 }
-# left out of the package, because only mypy and compilers read them: type stubs, and headers of C and Cython
+# files that the package omits, because only mypy and compilers read them: type stubs, and headers of C and Cython
 _FOR_TOOLS = ("pydantic/mypy.py", "**/*.pyi", "**/*.h", "**/*.pxd")
 _NEVER_CHANGED = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can hold
 

@@ -1,4 +1,4 @@
-"""Software bills of materials in CycloneDX: which packages something ships, with versions and licenses.
+"""Software bills of materials in CycloneDX: the packages in a program, with versions and licenses.
 
 `python -m infra.deploy.sbom FOLDER` writes FOLDER/image-sbom.json for the image of the edge. It reads the packages from
 FOLDER/site-packages and from FOLDER/status (dpkg's list), which must be copied from the image before. The command runs

@@ -101,7 +101,7 @@ def make_bucket(bucket: str) -> None:
 
 
 def _client(service: str) -> Any:
-    """Return a boto3 client. Its timeouts are boto3's defaults, because those of the API's clients are too short."""
+    """Return a boto3 client. Its timeouts are boto3's defaults, because the API's timeouts are too short."""
     return boto3.client(service, endpoint_url=cloud.endpoint_url())
 
 

@@ -105,7 +105,7 @@ class Cloud:
             self._process.wait()
 
     def _key_id(self) -> str:
-        """Return the access key id that each request to this cloud must have. It is the same in every run."""
+        """Return the access key id that each request to this cloud must have. The id is the same in every run."""
         file = self._state / "key_id"
         try:
             return file.read_text()

@@ -66,7 +66,7 @@ def main(action: str) -> None:
 def check() -> None:
     """Stop the cloud of an earlier start, and check that the port is free. Raises CommandError.
 
-    The Makefile calls this before it makes the package, because making the package takes long.
+    The Makefile calls this function before it makes the package, because making the package takes long.
     """
     _make_room()
     port = terminal.port("CLOUD_PORT", PORT)

@@ -18,7 +18,7 @@ def interrupt() -> None:
 
 @contextmanager
 def defer() -> Iterator[None]:
-    """Delay the handling of signals until the end of the block.
+    """Delay the handling of signals until the end of the `with` block.
 
     A signal during `Popen` could lose the new process, or make `Popen` wait for its own lock forever.
     """

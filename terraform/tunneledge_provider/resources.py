@@ -94,7 +94,7 @@ def update(api: Api, kind: Kind, prior: State, planned: State) -> State:
 
 
 def delete(api: Api, kind: Kind, state: State) -> None:
-    """Delete a resource. It is no error if it does not exist."""
+    """Delete a resource. Do nothing if the resource does not exist."""
     _delete(api, kind.item_path(state))
 
 

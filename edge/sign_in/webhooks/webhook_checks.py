@@ -40,7 +40,7 @@ class Webhook:
 
 
 class WebhookChecks:
-    """Verifies webhooks of at most `largest` bytes. It caches the settings of routes."""
+    """Verifies webhooks of at most `largest` bytes. Caches the settings of routes."""
 
     def __init__(self, largest: int, clock: Callable[[], float] = time.time) -> None:
         self._largest, self._clock = largest, clock

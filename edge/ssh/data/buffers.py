@@ -18,7 +18,7 @@ class Buffers:
 
     def __init__(self, total: int) -> None:
         self.total = self._available = total
-        self._by_tunnel: Counter[str] = Counter()  # by tunnel: the bytes of the budget that it uses
+        self._by_tunnel: Counter[str] = Counter()  # the used bytes of the budget, by tunnel
         self.released = 0
 
     @property

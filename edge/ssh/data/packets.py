@@ -12,7 +12,7 @@ _GUESS_AT = -5  # the offset of the flag first_kex_packet_follows, from the end 
 class Unread:
     """A buffer of received bytes that are not parsed. Taking a packet from its start does not copy the rest.
 
-    It replaces the `bytes` object that asyncssh uses as its buffer.
+    asyncssh uses this object instead of its own buffer, a `bytes` object.
     """
 
     def __init__(self) -> None:

@@ -68,7 +68,7 @@ class Terminal(asyncssh.SSHServerSession[str]):
         self._on_end(self)
 
     def show(self, *events: Event) -> None:
-        """Show events. They are dropped if the client reads too slowly."""
+        """Show events, or drop them if the client reads too slowly."""
         if self.is_subsystem:
             self._write_requests()
         self._write("".join(map(self._encode, events)), _MAX_UNREAD)

@@ -75,7 +75,7 @@ class _Generator(GenerateJsonSchema):
 
 
 def of(uses: Mapping[Use, str]) -> dict[str, Words]:
-    """Return the schemas of request and response classes by name, with those of nested classes."""
+    """Return the schemas of request and response classes by name, including the schemas of nested classes."""
     pairs: Any = [(models.model(shape), mode) for shape, mode in uses]
     refs, document = models_json_schema(pairs, ref_template="{model}", schema_generator=_Generator)
     requested_names = {refs[models.model(shape), mode]["$ref"]: name for (shape, mode), name in uses.items()}

@@ -77,7 +77,7 @@ class _Kind:
             yield {"name": renamed[parameter], "type": "string", "required": True, "fixed": True}
 
     def _attributes(self) -> Iterator[Json]:
-        """Yield the attributes of requests, then those that only answers show."""
+        """Yield the attributes of requests, then the attributes that only responses show."""
         requested = {**self._list_updated(), **self._list_created()}
         required = set(self._request("post").get("required", ()))
         shown = self._find_response()
@@ -89,7 +89,7 @@ class _Kind:
         yield from attributes.list_shown(self.schemas, shown, covered)
 
     def _separate_module(self, name: str) -> Json:
-        """Return the attribute of a module that responses about the resource omit. It is read from a separate path."""
+        """Return the attribute of a module with a separate path. Responses about the resource omit the module."""
         operations = self._paths[f"{self.item}/{name}"]
         request = self.schemas.request(operations["put"])
         fields = attributes.fields(self.schemas, request, self.schemas.answer(operations["get"]))

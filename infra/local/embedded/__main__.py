@@ -82,7 +82,7 @@ def _build_app() -> App:
 
         return Guard(app, key_id)
     functions_path = f"/{secrets.token_urlsafe(24)}"
-    # Lambda functions inherit this variable and call the emulator at its address.
+    # Lambda functions inherit this variable, and call the emulator at this URL.
     os.environ["AWS_ENDPOINT_URL"] = f"http://{BIND}{functions_path}"
     from ministack.app import app
     from ministack.services import sts

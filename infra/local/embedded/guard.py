@@ -30,8 +30,8 @@ class Guard:
     """The ASGI application around the emulator, which refuses requests without the right credentials.
 
     Lambda functions that run in the emulator call it below `functions_path`, with credentials that the emulator has
-    issued. Other users of the machine could compute such credentials, so this path is secret. It is empty if there are
-    no functions.
+    issued. Other users of the machine could compute such credentials, so this path is secret. The path is "" if there
+    are no functions.
     """
 
     app: App

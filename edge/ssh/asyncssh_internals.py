@@ -131,7 +131,7 @@ class Connection(asyncssh.SSHServerConnection):
     # Methods for the key exchange
 
     def _send_kexinit(self) -> None:
-        """Offer OpenSSH only AES-GCM ciphers. OpenSSH prefers AES-CTR to them, which is a third slower."""
+        """Offer OpenSSH only AES-GCM ciphers. OpenSSH would choose AES-CTR, which is a third slower."""
         if b"OpenSSH" in self._client_version:
             self._enc_algs = [algorithm for algorithm in self._enc_algs if not encryption_needs_mac(algorithm)]
         super()._send_kexinit()

@@ -45,8 +45,8 @@ _BLOCKS_PERIOD = 2.0  # seconds between two reads of the operator's blocked netw
 _THREADS = 64  # threads for calls to the store
 _NOTICE_TIME = 0.5  # seconds between the notice about a lost lease and the end of the SSH connections
 _MAX_WAIT = 10.0  # maximum seconds for which clients are asked to wait after the loss of the lease
-# Without ChaCha20, the default of OpenSSH, which takes the gateway twice the time of these ciphers. All versions of
-# OpenSSH since 2015 support these ciphers.
+# ChaCha20, the default of OpenSSH, is left out, because it takes the gateway twice the time of these ciphers. All
+# versions of OpenSSH since 2015 support these ciphers.
 _CIPHERS = ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr"]
 
 

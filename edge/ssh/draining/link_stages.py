@@ -33,8 +33,8 @@ class LinkStages:
 
     Each stage has a port for Envoys on other hosts. A new port is necessary because Envoy reuses connections for HTTP
     as long as the port stays the same. Envoys on this host use one Unix socket for all stages: their connections belong
-    to the stage in which they were opened. The stage of a connection decides whether the connection is held
-    for a tunnel's successor.
+    to the stage in which they were opened. The stage of a connection decides whether the connection is held for a
+    tunnel's successor.
     """
 
     def __init__(self, settings: Settings, authority: Authority, gateway: str) -> None:

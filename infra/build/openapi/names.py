@@ -37,8 +37,8 @@ class Operation:
     `part` is "" if the operation concerns the whole resource, and "self" if it concerns the caller. `ids` has the kind
     of resource for each variable of the path, and `kind` is the kind of the last variable.
 
-    The last variable of `path` is always `{id}`. It can have another name in the endpoint's own path, because the API
-    gateway allows only one name for the variables at a position of its paths.
+    The last variable of `path` is always `{id}`. In the endpoint's own path, this variable can have another name: the
+    API gateway allows only one name for the variables at a position of its paths.
     """
 
     endpoint: Endpoint

@@ -84,7 +84,7 @@ def edge_group_name(plan: Plan, backend: str) -> str:
 
 
 def circuit_name(route: str, cluster: str) -> str:
-    """Return the name of the cluster that only this route uses, to count failures. `cluster` is the group's cluster."""
+    """Return the name of a route's own copy of a group's cluster, which counts failures."""
     return f"circuit/{route}/{cluster}"
 
 
@@ -118,7 +118,7 @@ def build_bytes_cluster(gateway: Gateway, link_authority: str, settings: Setting
 
 
 def build_group_clusters(backend: str, members: Members, link_authority: str, settings: Settings) -> list[Resource]:
-    """Return the HTTP clusters of a tunnel group. Each sends requests to the group's tunnels in turn."""
+    """Return the HTTP clusters of a tunnel group. Each cluster sends requests to the group's tunnels in turn."""
     return _http_clusters(group_name(backend), *_to_group(members, link_authority, settings))
 
 

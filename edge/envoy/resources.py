@@ -85,5 +85,5 @@ def _brings_visitors(key: Key) -> bool:
 
 
 def _is_whole_or_refuses(part: str) -> bool:
-    """Return whether this is a whole resource, or the part of a listener that refuses blocked networks."""
+    """Return whether a part is the whole resource, or the listener's part that refuses blocked networks."""
     return part in ("", BLOCKED_PART)

@@ -62,7 +62,10 @@ def add_site_host(config: v3.RouteConfiguration, site: Site) -> None:
 
 
 def gateway_cluster(tunnel: ServedTunnel) -> str:
-    """Return the name of the cluster for a tunnel's gateway. With `proxy_protocol`, it sends the visitor's address."""
+    """Return the name of the cluster for a tunnel's gateway.
+
+    With `proxy_protocol`, the cluster sends the visitor's address to the tunnel.
+    """
     return clusters.proxied_name(tunnel.gateway) if tunnel.proxy_protocol else tunnel.gateway
 
 

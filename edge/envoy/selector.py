@@ -1,6 +1,7 @@
 """Builds Envoy's certificate selector, which requests a certificate by server name during the handshake.
 
-`xds-protos` 1.85 lacks its two messages. They are registered here, as Envoy 1.40 defines them. This file does no I/O.
+`xds-protos` 1.85 lacks the selector's two messages. This file registers them as Envoy 1.40 defines them. This file does
+no I/O.
 """
 
 from functools import cache

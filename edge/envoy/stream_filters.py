@@ -16,7 +16,7 @@ from edge.process.settings import Settings
 _ATTEMPTS = 3  # attempts to connect, to different tunnels of a group
 _EARLY = 16 << 10  # bytes that may arrive before the upstream is connected
 _CLOSED = "closed"  # the name of a cluster that never exists: Envoy closes connections to it
-_AFTER_HANDSHAKE = v3.TcpProxy(  # a tunnel must not see clients that fail the handshake
+_AFTER_HANDSHAKE = v3.TcpProxy(  # otherwise, a tunnel would get connections of clients that fail the handshake
     upstream_connect_mode=v3.ON_DOWNSTREAM_TLS_HANDSHAKE, max_early_data_bytes=parts.number(_EARLY)
 )
 _SERVER_NAME = v3.NetworkFilterState(  # a template: `_server_name` sets the values to the tunnel's id

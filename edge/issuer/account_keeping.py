@@ -23,9 +23,9 @@ from edge.process.tasks import PeriodicTask
 
 
 def read_key(directory: str) -> EllipticCurvePrivateKey:
-    """Return the key of the ACME account for the CA's `directory`. If there is none, create it.
+    """Return the key of the ACME account for the CA's `directory`.
 
-    Raises aws.Unavailable.
+    Create a key if there is none. Raises aws.Unavailable.
     """
     return _load(acme_accounts.find_or_create(directory, generate_key))
 

@@ -23,7 +23,8 @@ from edge.link.tls import TlsTransport
 from edge.process import files
 
 CLIENT, SIGN_IN = "edge", "sign-in"  # the names in the certificates of Envoy and of the sign-in service
-MAX_HANDSHAKES = 1024  # the most concurrent handshakes. Envoy can begin as many for one account
+# The most concurrent handshakes. One account can reach this limit, so a random handshake is then ended.
+MAX_HANDSHAKES = 1024
 HANDSHAKE_TIMEOUT = 5.0  # the most seconds for one handshake
 
 

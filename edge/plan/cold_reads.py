@@ -13,7 +13,7 @@ from chalicelib import domains
 
 Exceeded = Literal["", "host", "domain"]  # the budget that a read would exceed: the host's, a domain's, or neither
 
-_KEYS = 4  # one read for each so many parent domains: any of them can be a proved domain of the account
+_KEYS = 4  # parent domains per counted read: any parent domain can be a proved domain of the account
 _SHARE = 10  # each domain gets a tenth of the budget
 _PAGE_TIME, _NEGATIVE_TIME = 10.0, 5.0  # seconds for which control remembers 404 pages, and refused names
 _MAX_LOADED_AGAIN = 4  # the most names below a base name that are loaded for open connections after a change

@@ -32,9 +32,9 @@ ReadyAddress: TypeAlias = Path | Readiness  # the socket at which a ready proces
 async def wait_until_ready(
     child: Child, address: ReadyAddress, progress: Progress, *, timeout: float = _TIMEOUT, notice: float = _NOTICE
 ) -> None:
-    """Wait until a child is ready. Raises SettingError if it ends, or reports no progress for too long.
+    """Wait until a child is ready. Print every `notice` seconds for which process this function waits.
 
-    Print every `notice` seconds which process has to become ready.
+    Raises SettingError if the child ends, or reports no progress for too long.
     """
     start = _Start(child, address)
     noticed_at = start.began

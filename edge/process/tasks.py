@@ -33,7 +33,7 @@ class PeriodicTask:
 
     @property
     def lag(self) -> float:
-        """Return by how many seconds the next run is overdue, or 0. A failed run stays overdue."""
+        """Return by how many seconds the next successful run is overdue, or 0."""
         return max(0.0, time.monotonic() - self._next_run)
 
     def wake(self) -> None:

@@ -27,7 +27,7 @@ def build_name_resources(
 def build_certificate_only(server_name: str, pair: KeyPair) -> NameResources:
     """Return Envoy's resources for a server name that gets a certificate but no scope (routes).
 
-    There are two such server names. If no edge or tunnel serves a name below TUNNEL_DOMAIN, requests get a 404 page. If
+    There are two cases. If no edge or tunnel serves a name below TUNNEL_DOMAIN, requests get a 404 page. If
     a name contains capital letters, requests use the scope of the same name in lower case.
     """
     return NameResources(server_name, (), None, listeners.build_secret(server_name, pair.chain, pair.key))

@@ -12,7 +12,7 @@ from edge.envoy.resources import Key
 class ReferenceCounts:
     """The number of owners of each resource.
 
-    An owner is a server name or another user of the resource, as a text.
+    An owner is a text: a server name, or a name for another user of the resource.
     """
 
     def __init__(self) -> None:

@@ -27,7 +27,10 @@ class Encoded:
 
 
 class Parts:
-    """The parts of a resource, in any order. `digest` is the XOR of their hashes, so a change hashes only one part."""
+    """The parts of a resource, in any order.
+
+    `digest` is the XOR of their hashes, so that after a change only one part is hashed.
+    """
 
     def __init__(self) -> None:
         self.digest = 0
@@ -149,7 +152,7 @@ class Catalog:
     def current_answer(self, name: Name) -> Answer | None:
         """Return an answer about the current version of a resource, or None.
 
-        If any Envoy reports an error, return this Envoy's answer.
+        If any Envoy reports an error, return the answer with this error.
         """
         version = self.version(name)
         current = [

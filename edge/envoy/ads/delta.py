@@ -48,7 +48,10 @@ class Demand:
 
 @dataclass
 class _Subscription:
-    """A stream's subscription to all or some resources of a kind. `versions` has the versions that Envoy has."""
+    """A stream's subscription to all or some resources of a kind.
+
+    `versions` are the versions that Envoy has, by name.
+    """
 
     versions: dict[str, str]
     wants_all: bool
@@ -178,7 +181,7 @@ class Stream:
         elif names:
             subscription.names.update(names)
             for name in names:
-                subscription.forget(name)  # Envoy subscribes to a resource again when it needs the resource again
+                subscription.forget(name)  # Envoy repeats a subscription if it needs the resource again
             self._append(_Batch(kind, names))
         subscription.names.difference_update(request.resource_names_unsubscribe)
         for name in request.resource_names_unsubscribe:

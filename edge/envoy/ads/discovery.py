@@ -38,7 +38,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
     ) -> None:
         self.catalog = Catalog(key)
         self.on_demand, self._on_answer = on_demand, on_answer
-        self._streams: dict[Stream, asyncio.Event] = {}  # by stream: set when there are responses to send
+        self._streams: dict[Stream, asyncio.Event] = {}  # by stream: is set if there are responses to send
         self._answered: set[Name] = set()
         self._settling: dict[Name, asyncio.Event] = {}
         self.connected_at = 0.0  # the monotonic time of the latest connection of an Envoy

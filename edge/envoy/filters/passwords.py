@@ -82,7 +82,7 @@ def build_filter(settings: Settings) -> v3.HttpFilter:
 
 
 def require_route(route: v3.Route, rule: BasicAuthRule, plan: Plan, target: RouteTarget) -> None:
-    """Require one of the route's passwords for requests to a route of an edge."""
+    """Require one of a route's passwords for requests to the route."""
     require(route, {"account": plan.edge.account, "edge": plan.edge.id, "holder": target.route.id}, rule)
 
 

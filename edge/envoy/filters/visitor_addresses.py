@@ -14,7 +14,7 @@ from edge.envoy.matchers import OnMatch
 from edge.plan import traffic_policies
 
 _NAME = "addresses"
-# Every HTTP connection manager has this filter. It only acts on routes with a configuration for it.
+# Every HTTP connection manager has this filter. It acts only on routes that configure the filter.
 FILTER = v3.HttpFilter(name=_NAME, typed_config=parts.pack(v3.HttpRBAC()), disabled=True)
 _ACTIONS = {True: v3.RBAC.ALLOW, False: v3.RBAC.DENY}
 

@@ -16,7 +16,7 @@ from edge.process.settings import Settings
 
 INTERNAL = "passed-on"  # the filter chain for names (not wildcards) that have an internal listener
 _NO_NAME = " "  # matches no client, because no server name contains a space
-# Makes Envoy's tcp_proxy use the cluster with the name NAME_PREFIX and the server name.
+# Makes Envoy's tcp_proxy use the cluster with the name NAME_PREFIX + the server name.
 _NAME_TO_CLUSTER = v3.NetworkFilterState(
     on_new_connection=[
         v3.FilterStateValue(
@@ -55,7 +55,7 @@ def build_special_part(name: str, chain: str, settings: Settings) -> Resource:
 
 
 def build_unreserved_special_part(name: str, chain: str, settings: Settings) -> Resource:
-    """Return the matcher part for a special name that is not reserved. It also refuses TLS-ALPN-01 challenges."""
+    """Return the matcher part for a special name that is not reserved. The part also refuses TLS-ALPN-01 challenges."""
     return _build_part(name, chain, matchers.refuse_challenges(_chain_name(name, chain)), settings)
 
 
@@ -66,7 +66,7 @@ def _build_chain(version: str, settings: Settings) -> v3.FilterChain:
 
 
 def _front_limit(settings: Settings) -> v3.Filter:
-    """Return the filter that limits open connections. It leaves room for `max_handshakes` new connections."""
+    """Return the filter that limits open connections. The limit leaves room for `max_handshakes` new connections."""
     return stream_filters.build_connection_limit(listeners.FRONT, settings.limits.max_connections)
 
 

@@ -32,14 +32,17 @@ _VALUE = re.compile(r'^\w+\{[^}]*"(https?)"\} (\d+)$', re.MULTILINE)
 def compute_pressure(text: str, limits: Limits) -> float:
     """Return the largest used share of Envoy's connection limits.
 
-    It is at least 1 if a limit is reached. `text` is Envoy's response to a request for the path CONNECTIONS.
+    The share is at least 1 if a limit is reached. `text` is Envoy's response to a request for the path CONNECTIONS.
     """
     bounds = {"http": limits.max_http_connections, "https": limits.max_connections}
     return max([0.0, *(int(count) / bounds[name] for name, count in _VALUE.findall(text))])
 
 
 def format_for_prometheus(text: bytes) -> bytes:
-    """Return Envoy's metrics for Prometheus. Each has a help text. Names of counters end in `_total`."""
+    """Return Envoy's metrics for Prometheus.
+
+    Each metric has a help text. The names of counters end in `_total`.
+    """
     lines: list[str] = []
     renamed: dict[str, str] = {}
     for line in text.decode().splitlines():

@@ -68,7 +68,7 @@ class DomainChecks:
         return method
 
     def check_operator(self, domain: str, target: str) -> None:
-        """Check the alias for challenges, and the CAA records, of TUNNEL_DOMAIN. Raises AttemptFailed."""
+        """Check the CAA records of TUNNEL_DOMAIN, and its alias for challenges. Raises AttemptFailed."""
         wildcard = f"{WILDCARD}{domain}"
         alias = asyncio.run(self._find_alias(domain, target))
         _require(preflight.check_domain(wildcard, is_verified=True, alias=alias, target=target))

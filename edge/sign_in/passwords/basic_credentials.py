@@ -4,7 +4,7 @@ import base64
 import binascii
 from typing import NamedTuple
 
-_LONGEST = 2048  # the most characters: the longest user name and password have fewer
+_LONGEST = 2048  # the most characters of the header: the longest user name and password need fewer
 
 
 class BasicCredentials(NamedTuple):

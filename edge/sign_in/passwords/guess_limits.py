@@ -7,7 +7,7 @@ from edge import networks
 
 MAX_WRONG = 10  # wrong passwords that a visitor may send without a pause
 PAUSE = 6.0  # after MAX_WRONG wrong passwords, the seconds between two further passwords
-# The most visitors that are counted. Beyond it, the visitor with the oldest wrong password is forgotten.
+# The most visitors that are counted. Above this number, the visitor with the oldest wrong password is forgotten.
 _MAX_VISITORS = 10_000
 
 

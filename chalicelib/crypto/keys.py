@@ -134,14 +134,14 @@ def split(line: str) -> list[str]:
 def decode(encoded: str) -> bytes:
     """Return the bytes of a key's base64. Raises ValueError unless it is strict base64."""
     content = base64.b64decode(encoded, validate=True)
-    if base64.b64encode(content).decode() != encoded:  # `b64decode` accepts superfluous padding
+    if base64.b64encode(content).decode() != encoded:  # `b64decode` ignores superfluous padding
         raise ValueError("not base64")
     return content
 
 
 def load_openssh(name: str, encoded: str, *, max_rsa_bits: int = _MAX_RSA_BITS) -> PublicKey:
     """Parse a public key: `name` is OpenSSH's name for its type, `encoded` its base64. Raises ValueError."""
-    if name == "ssh-dss":  # rejected before cryptography reads the DSA key and prints a warning
+    if name == "ssh-dss":  # DSA keys are rejected here, because cryptography would print a warning about them
         raise ValueError("must be an rsa, ecdsa or ed25519 key")
     try:
         decode(encoded)
@@ -166,7 +166,7 @@ def require_accepted(key: object, *, max_rsa_bits: int = _MAX_RSA_BITS) -> Publi
 def check_strength(key: PublicKey) -> None:
     """Raise ValueError if anyone can compute the private key of a public key, or forge its signatures.
 
-    Keys that are already stored are not checked. Their owners can revoke them.
+    Keys that are already stored are not checked; owners can revoke weak keys.
     """
     if isinstance(key, rsa.RSAPublicKey):
         modulus = key.public_numbers().n

@@ -21,7 +21,7 @@ _RANGE_BYTES = 5 + 2 * 8  # the size of a range: the header of a subsection, and
 
 # the size of a bitmap for 8 serials: header, lowest serial, length, and one byte of bits
 _BITMAP_BYTES = 5 + 8 + 4 + 1
-_MAX_BITMAP_BITS = 16_384  # OpenSSH rejects a list with a larger bitmap
+_MAX_BITMAP_BITS = 16_384  # OpenSSH rejects a revocation list with a larger bitmap
 _MAX_SERIAL = 2**64 - 1
 
 _Run = tuple[int, int]  # a run of consecutive serials: the first and the last serial
@@ -46,7 +46,7 @@ def make(
     """Encode a list of revoked certificates and of revoked keys (SHA-256 fingerprints).
 
     A revoked key also revokes its certificates. Raises ValueError for values that the format cannot encode, because
-    sshd refuses all logins if it cannot read its list.
+    sshd refuses all logins if it cannot read its revocation list.
     """
     sections = [
         _section(_CERTIFICATES, _certificates(revoked.authority, revoked.serials))
@@ -86,7 +86,7 @@ def _fingerprints(fingerprints: Iterable[bytes]) -> bytes:
 def _serials(ordered: list[int]) -> Iterator[bytes]:
     """Yield the subsections that encode serials in few bytes.
 
-    Serials that are close together become bitmaps and ranges. All others are in one list.
+    Serials that are close together become bitmaps and ranges. All other serials are in one list.
     """
     single, groups = _split_serials(ordered)
     for runs in (runs for group in groups for runs in _neighbours(_runs(sorted(set(group))))):
@@ -103,7 +103,7 @@ def _serials(ordered: list[int]) -> Iterator[bytes]:
 
 
 def _split_serials(ordered: list[int]) -> tuple[list[int], list[list[int]]]:
-    """Split serials into isolated ones, and groups of serials that are close together.
+    """Split serials into isolated serials, and groups of serials that are close together.
 
     Random serials rarely form groups.
     """
@@ -155,7 +155,7 @@ def _bytes(run: _Run) -> int:
 
 
 def _bitmap(runs: list[_Run]) -> bytes:
-    """Return a bitmap: the lowest serial, and an integer. Bit n is set if the lowest serial plus n is revoked."""
+    """Encode runs as the lowest serial and an integer. Its bit n is set if the lowest serial plus n is revoked."""
     offset = runs[0][0]
     bits = sum((1 << last + 1 - offset) - (1 << first - offset) for first, last in runs)
     return struct.pack(">Q", offset) + _string(bits.to_bytes(bits.bit_length() // 8 + 1))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 _COUNT = struct.Struct(">I")  # a packed list starts with its number of serials; then serials and fingerprints follow
 _SERIAL = struct.Struct(">QQ")
-_NUMBER_BYTES = 8  # the size of a serial, and of an expiry
+_NUMBER_BYTES = 8  # serials and expiry times are 64-bit integers
 _NO_END = 0
 _FINGERPRINT_BYTES = 32
 
@@ -126,9 +126,9 @@ def _replace(records: bytes, key: bytes, record: bytes, size: int) -> bytes:
 
 
 def _find(records: bytes, key: bytes, size: int) -> tuple[int, bool]:
-    """Return the offset of the record that starts with `key`, and whether it exists.
+    """Return the offset of the record that starts with `key`, and whether the record exists.
 
-    The offset of a missing record is the one at which it would be inserted.
+    For a missing record, return the offset at which it would be inserted.
     """
     starts = range(0, len(records), size)
     start = size * bisect_left(starts, key, key=lambda start: records[start : start + len(key)])

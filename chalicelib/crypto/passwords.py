@@ -5,7 +5,7 @@ import hmac
 import os
 
 _SALT_BYTES = 16
-# a digest takes 2 MiB and some milliseconds, both when the edge verifies a password and when an attacker guesses one
+# a digest takes 2 MiB and some milliseconds, for the edge that verifies a password and for an attacker who tries one
 _COST, _BLOCK, _LANES = 1 << 11, 8, 1
 _DIGEST_BYTES = 32
 

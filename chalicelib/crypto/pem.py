@@ -21,7 +21,7 @@ class Block:
         return "Proc-Type" in self.body and "ENCRYPTED" in self.body
 
     def decode(self) -> bytes:
-        """Return the bytes of the block. Raises ValueError if they are damaged."""
+        """Return the bytes that the block encodes. Raises ValueError if the base64 is damaged."""
         try:
             return base64.b64decode("".join(self.body.split()), validate=True)
         except ValueError:
@@ -32,7 +32,7 @@ class Block:
 
 
 def blocks(text: str) -> list[Block]:
-    """Return the blocks of a text, in order. Raises ValueError if one is incomplete."""
+    """Return the blocks of a text, in order. Raises ValueError if a block is incomplete."""
     before, *parts = _BOUNDARY.split(text)
     parsed_blocks = []
     kinds, labels, bodies = parts[::3], parts[1::3], parts[2::3]

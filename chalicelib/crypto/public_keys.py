@@ -25,7 +25,7 @@ _PEM = re.compile(
     r"-----BEGIN (RSA )?PUBLIC KEY-----\s[0-9A-Za-z+/=\s]+-----END (RSA )?PUBLIC KEY-----", flags=re.ASCII
 )
 _RFC4716 = re.compile(r"---- BEGIN SSH2 PUBLIC KEY ----\r?\n(.+)---- END SSH2 PUBLIC KEY ----", flags=re.DOTALL)
-# a header of RFC 4716, which continues on the next line after a backslash
+# In RFC 4716, a header continues on the next line if its line ends with a backslash.
 _RFC4716_HEADER = re.compile(r"^[^\s:]+:(?:.*\\\r?\n)*.*$", flags=re.MULTILINE)
 _DAMAGED = "must contain one undamaged public key"
 
@@ -43,7 +43,7 @@ def check(text: str) -> None:
 
 
 def fingerprint_of(blob: bytes) -> str:
-    """Return the fingerprint of a key in the wire form of RFC 4253. It is written as ssh-keygen -l prints it."""
+    """Return the fingerprint of a key in the wire form of RFC 4253, as ssh-keygen -l prints fingerprints."""
     return keys.fingerprint(hashlib.sha256(blob).digest())
 
 
@@ -85,7 +85,7 @@ def _parse_pem(text: str) -> bytes:
 
 
 def _canonicalize(name: str, blob: bytes) -> bytes:
-    """Return a key's wire form as OpenSSH writes it: without superfluous zeros before numbers. Raises ValueError."""
+    """Return a key's wire form as OpenSSH writes it, without redundant zero bytes in integers. Raises ValueError."""
     if name.endswith("-cert-v01@openssh.com"):
         raise ValueError("must be a plain public key, not a certificate")
     if name not in _TYPES:

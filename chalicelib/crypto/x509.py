@@ -22,7 +22,7 @@ from chalicelib.crypto.keys import PublicKey
 E = TypeVar("E", bound=x509.ExtensionType)
 LABELS = {"CERTIFICATE", "X509 CERTIFICATE"}  # labels of PEM blocks that contain a certificate
 
-# for each key usage: its name in RFC 5280, and the attribute of cryptography; in the order of the extension's bits
+# for each key usage, its name in RFC 5280 and its attribute in cryptography; in the order of the extension's bits
 _KEY_USAGES = {
     "digitalSignature": "digital_signature",
     "contentCommitment": "content_commitment",

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-# for each claim by name: one pattern, or a list of patterns; the claim must match one of them
+# for each claim name, the pattern or patterns; the claim must match at least one of them
 Patterns = Mapping[str, str | list[str]]
 
 ANY = "*"

@@ -158,7 +158,7 @@ def _begin(connection: socket.socket, deadline: float, method: str) -> HTTPRespo
 
 
 def _open_first(host_addresses: list[str], port: int, deadline: float) -> socket.socket:
-    """Return a connection to the first address that accepts it."""
+    """Return a connection to the first address that accepts a connection."""
     for address in host_addresses[:-1]:
         try:
             return socket.create_connection((address, port), timeout=_compute_timeout(deadline) / 2)

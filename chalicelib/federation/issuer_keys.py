@@ -1,7 +1,7 @@
 """The keys of issuers, cached in the table for all processes.
 
 Only one process at a time fetches the keys of an issuer. Keys are fresh for an hour. If the issuer cannot be reached,
-they can be used for another day. A token with an unknown `kid` causes at most one fetch per minute.
+its cached keys can be used for another day. A token with an unknown `kid` causes at most one fetch per minute.
 """
 
 import hashlib
@@ -60,7 +60,7 @@ class CachedKeys:
             return cls(turn=turn)
 
     def fits(self, kid: str | None, now: int) -> bool:
-        """Return whether the keys can still be used, and include one with the `kid`."""
+        """Return whether the keys can still be used and include a key with the `kid`."""
         return now < self.fetched + USABLE and self.keys.find(kid) is not None
 
 
@@ -136,7 +136,7 @@ def fetch_document(issuer: str) -> Any:
 
 
 def _await_other(issuer: str, kid: str | None, now: int, cached: CachedKeys) -> KeySet:
-    """Wait while another process fetches the keys, and return them. Raises IssuerUnreachable."""
+    """Wait while another process fetches the keys, then return the keys. Raises IssuerUnreachable."""
     end = time.monotonic() + TURN
     while not cached.fits(kid, now):
         if cached.turn <= cached.fetched and now < cached.fetched + USABLE:

@@ -33,7 +33,7 @@ _SHARED_TENANTS = {"common", "organizations", "consumers", "9188040d-6c67-4c5b-b
 class AllowedIssuer:
     """An entry of OIDC_ISSUERS: a pattern for issuers, and their tenant claims.
 
-    If there are tenant claims, a federated credential must require exact values of at least one of them.
+    If there are tenant claims, a federated credential must require exact values of at least one tenant claim.
     """
 
     pattern: str
@@ -46,7 +46,7 @@ def read_setting() -> tuple[AllowedIssuer, ...]:
 
 
 def find_problem(issuer: str) -> str | None:
-    """Return the rule that an issuer breaks, or None if it is allowed."""
+    """Return the rule that an issuer breaks, or None if the issuer is allowed."""
     if len(issuer.encode()) > MAX_BYTES:
         return f"must have at most {MAX_BYTES} bytes"
     if not _is_well_formed(issuer):

@@ -32,7 +32,7 @@ class KeySet:
 
     @classmethod
     def parse(cls, document: Any) -> "KeySet":
-        """Return the usable keys of a document. Raises ValueError unless it is a JWKS."""
+        """Return the usable keys of a JSON document. Raises ValueError unless the document is a JWKS."""
         entries = document.get("keys") if isinstance(document, dict) else None
         if not isinstance(entries, list):
             raise ValueError("must be an object with the list `keys`")
@@ -74,7 +74,7 @@ def _read(entry: Any) -> Jwk | None:
 
 
 def _count_modulus_bits(text: str) -> int:
-    """Return the length of a modulus in base64url. Return 0 if it is malformed."""
+    """Return the length in bits of an RSA modulus in base64url. Return 0 if the text is malformed."""
     try:
         return int.from_bytes(urlsafe_b64decode(text + "=" * (-len(text) % 4))).bit_length()
     except ValueError:

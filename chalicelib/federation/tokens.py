@@ -192,7 +192,7 @@ def _find_problem(payload: Mapping[str, Any], credential: Requirements, now: int
 
 
 def _names_owner(payload: Mapping[str, Any], name: str) -> bool:
-    """Return whether a claim can name an owner: it is a non-empty text. The claim `email` requires `email_verified`."""
+    """Return whether a claim can name an owner: a non-empty text. The claim `email` requires `email_verified`."""
     if name == "email" and payload.get("email_verified") is not True:
         return False
     return isinstance(payload.get(name), str) and bool(payload[name])

@@ -1,4 +1,4 @@
-"""The gateway's REQUEST authorizer, which authenticates requests before the app. It never imports the app."""
+"""The REQUEST authorizer of API Gateway, which authenticates requests before the app. It never imports the app."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,10 +14,10 @@ log.start()
 def authorize(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """Return the policy for a request: Allow with the caller as context, or Deny.
 
-    Deny means that an address sends too many requests without a valid token. The GatewayResponses of the deployment
-    answer it with a 429. Raises Exception("Unauthorized") for a rejected token, which the gateway answers with a 401,
-    and aws.AwsError, which it answers with a 5xx. Unsupported API versions are allowed here, because the app refuses
-    them.
+    Deny means that an address sends too many requests without a valid token. For Deny, the GatewayResponses of the
+    deployment send a 429. Raises Exception("Unauthorized") for a rejected token, which API Gateway answers with a 401,
+    and aws.AwsError, which API Gateway answers with a 5xx. Unsupported API versions are allowed here, because the app
+    refuses them.
     """
     try:
         address = ((event.get("requestContext") or {}).get("identity") or {}).get("sourceIp") or ""
@@ -36,7 +36,7 @@ def authorize(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
 
 def _build_policy(effect: str, principal: str, context: dict[str, str]) -> dict[str, Any]:
-    # The policy covers every route, because a gateway that caches it also uses it for requests to other routes.
+    # The policy covers every route, because API Gateway may cache the policy, and use it for requests to other routes.
     statement = {"Action": "execute-api:Invoke", "Effect": effect, "Resource": "*"}
     return {
         "principalId": principal,

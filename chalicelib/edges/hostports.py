@@ -15,7 +15,7 @@ from chalicelib.schema.rules import After, entries, form, if_null
 from chalicelib.storage.records.items import Item
 
 _HOST = rf"(?:\*\.)?{DOMAIN}"
-_PORT = "[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"  # matches 1 to 65535
+_PORT = "[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"  # ports 1 to 65535
 
 
 def _normalize(hostport: str) -> str:

@@ -25,7 +25,7 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.references import MissingTarget, Reference, TooManyReferrers
 
 _MAX_MATCH, _MAX_ENCODED = 1024, 16 * 1024
-MAX_ROUTES = 100  # the most routes of an edge, because the response of an edge contains all its routes
+MAX_ROUTES = 100  # the most routes of an edge: a response that shows an edge contains all its routes
 _NO_EDGE = "There is no such edge in this account."
 
 MatchType = Literal["exact_path", "path_prefix"]
@@ -65,7 +65,7 @@ _MODULES = modules.of(kinds.HTTPS_EDGE_ROUTES)
 
 
 class RouteResource(EditableResource):
-    """Routes. An edge has at most 100, because its response contains them all."""
+    """Routes. An edge has at most 100 routes, because a response that shows the edge contains all of them."""
 
     def list_items(self, call: Call, page: Page) -> tuple[list[Item], bool]:
         edge = table.read(*_build_edge_reference(self.scope(call)).target)

@@ -1,6 +1,6 @@
-"""Authentication (SPEC 5, 9). It finds the caller of a request, its account, and the owner of a new resource.
+"""Authentication (SPEC 5, 9): the caller of a request, the caller's account, and the owner of a new resource.
 
-Imports neither Chalice nor pydantic, so that the gateway's authorizer can use it.
+Imports neither Chalice nor pydantic, so that the Lambda function of the API Gateway authorizer can use it.
 """
 
 import os
@@ -62,7 +62,7 @@ class Caller:
         Raises Forbidden, UnknownReference, aws.Unavailable.
         """
         if requested in ("", self.id):
-            return Owner(self.id, self.admin, name=self.name)  # authentication rejects inactive callers
+            return Owner(self.id, self.admin, name=self.name)  # the caller is active: others cannot authenticate
         if not self.admin:
             raise Forbidden("Only an admin may set another owner_id.", {"owner_id": "must be absent or your own id"})
         owner = accounts.find_owner(self.account, requested)
@@ -77,7 +77,7 @@ class Caller:
     def acts_for_all(self) -> bool:
         """Return whether the caller may change keys and SSH authorities that other users and bots own.
 
-        Admins may always. If MEMBERS_ACT_FOR_ALL is true, all callers may.
+        Admins always may. Other callers may if MEMBERS_ACT_FOR_ALL is true.
         """
         return self.admin or os.environ.get("MEMBERS_ACT_FOR_ALL", "false").strip().lower() == "true"
 
@@ -92,11 +92,11 @@ class Caller:
             raise _build_scope_error(self, scope)
 
     def readable_ids(self, kind: Kind) -> frozenset[str] | None:
-        """Return the ids of a kind that the caller's API key may list. Return None if its scopes permit all ids."""
+        """Return the ids of a kind of resource that the caller's API key may list. Return None if it may list all."""
         return scopes.readable_ids(self.limits.scopes, kind) if self.limits.scopes else None
 
     def as_context(self) -> dict[str, str]:
-        """Return the caller as the authorizer's context. The gateway hands this context, only strings, to the app."""
+        """Return the caller as the strings that API Gateway passes from the authorizer to the app."""
         return {
             "account": self.account,
             "caller": self.id,
@@ -128,7 +128,7 @@ class Caller:
         return Caller(*identity, version, key, limits, last_used, context.get("name", ""), context.get("federated", ""))
 
 
-ANONYMOUS = Caller(account="", id="", admin=False)  # the caller of endpoints without authentication; it has no account
+ANONYMOUS = Caller(account="", id="", admin=False)  # the caller of endpoints that require no authentication
 
 
 def authenticate(headers: Mapping[str, str], address: str = "") -> Caller:

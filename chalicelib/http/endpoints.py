@@ -63,7 +63,7 @@ class Call:
 
 
 class GatewayAuthorizer(Authorizer):
-    """The gateway's REQUEST authorizer. Chalice's own authorizers get only one header."""
+    """The REQUEST authorizer of API Gateway. Chalice's own authorizers get only one header."""
 
     name = "authorizer"
 
@@ -206,7 +206,7 @@ def _build_call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> C
     log = request.context.setdefault("noted", {})
     if path:
         messages.check_ids(endpoint.path, path)
-        log["resource"] = [*path.values()][-1]  # logged after the check: a segment that is not an id may be a secret
+        log["resource"] = [*path.values()][-1]  # only a checked id is logged: another path segment may be a secret
     key = request.headers.get("idempotency-key") if endpoint.method == "POST" and not endpoint.is_oauth else None
     # the token record of the caller's API key lacks the caller's name if an earlier version created the key
     find_name = None if caller.name else partial(accounts.name_of, caller.account, caller.id)
@@ -253,7 +253,7 @@ def _read_idempotency_key(request: Request, caller: Caller, key: str) -> idempot
 
 
 def _find_caller(request: Request, endpoint: Endpoint, address: str, query: Mapping[str, list[str]]) -> Caller:
-    """Return the caller from the gateway's authorizer. Without a gateway, authenticate the request here.
+    """Return the caller from API Gateway's authorizer. Without API Gateway, authenticate the request here.
 
     Also counts the request toward the limits of the caller, and requires a supported API version. Endpoints without
     authentication have the caller ANONYMOUS.

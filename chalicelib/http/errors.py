@@ -1,16 +1,16 @@
 """Every error of the API, one class per row of the table in docs/conventions.md.
 
 The code that raises an error writes its message. The exception is middleware.py, which writes the messages for errors
-of the storage, such as most 409s, and makes the bodies of all errors. This file imports nothing, so that the gateway's
+of the storage, such as most 409s, and makes the bodies of all errors. This file imports nothing, so that API Gateway's
 authorizer can use it.
 """
 
 from collections.abc import Mapping
 
 _FAILED = "The service failed to answer. Quote the operation id when you report the failure."
-# Headers of every response, also of those that the gateway sends without the app.
+# Headers of every response, also of those that API Gateway sends without the app.
 ALWAYS = {"Strict-Transport-Security": "max-age=31536000", "X-Content-Type-Options": "nosniff"}
-_MAX_NAMED = 100  # the most fields that one error names: with more, the response could exceed the gateway's limit
+_MAX_NAMED = 100  # the most fields that one error names: with more, the response could be too large for API Gateway
 
 
 class ApiError(Exception):
@@ -34,7 +34,7 @@ class ApiError(Exception):
 
 
 class InvalidRequest(ApiError):
-    """A value in the body, path or query breaks a rule. `details` names every such field."""
+    """A value in the body, path or query breaks a rule. `details` names every field with such a value."""
 
     status, code = 400, "invalid_request"
 
@@ -181,6 +181,6 @@ class ReadOnly(ServiceUnavailable):
 
 
 class OtherSettings(ServiceUnavailable):
-    """TUNNEL_DOMAIN or TCP_PORTS differ from the table's settings. The operator must correct them."""
+    """TUNNEL_DOMAIN or TCP_PORTS differ from the table's settings. The operator must correct the settings."""
 
     retry_after = 60

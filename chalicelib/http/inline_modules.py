@@ -1,4 +1,4 @@
-"""Modules as fields of their edge or route, null if they are not set.
+"""Modules as fields of their edge or route. The field of a module that is not set is null.
 
 Requests that create or change an edge or route can also set its modules. So an edge with an access module, such
 as `basic_auth`, is never online without this module. Only DELETE removes a module.

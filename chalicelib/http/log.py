@@ -36,7 +36,7 @@ _OF_ROUTES.append({"Name": "Latency", "Unit": "Milliseconds"})
 class Sample:
     """Counts of the requests to this process since `since`, a time of `time.monotonic`.
 
-    `requests` counts all requests. `accounts` counts a sample of them by account.
+    `requests` counts all requests. `accounts` counts a sample of the requests by account.
     """
 
     def __init__(self) -> None:

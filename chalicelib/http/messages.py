@@ -180,7 +180,8 @@ def base_url(headers: Mapping[str, str], event: Mapping[str, Any]) -> str:
         return url.rstrip("/")
     scheme = "https" if headers.get("x-forwarded-proto", "").partition(",")[0].strip() == "https" else "http"
     host = headers.get("host", "localhost")
-    if not is_host(host):  # RFC 9112 requires a 400; otherwise the text would become part of URLs in the response
+    # RFC 9112 requires a 400 for a malformed Host header. URLs in the response contain the host.
+    if not is_host(host):
         raise InvalidRequest.of({"Host": "must be host or host:port"})
     return f"{scheme}://{host}{_find_stage_path(event)}"
 

@@ -43,7 +43,7 @@ class Methods(dict[str, Any]):
 
 
 class Raised(ChaliceUnhandledError):
-    """Wraps an exception of a view until the middleware gets it. Chalice would answer any other exception itself."""
+    """Wraps an exception of a view. Chalice passes this wrapper to the middleware, but answers other exceptions."""
 
     def __init__(self, *, is_oauth: bool = False) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ def _check_settings(_table: str) -> None:
 def _attempt(
     app: Chalice, request: Request | None, get_response: Callable[[Any], Response], operation_id: str
 ) -> tuple[Response, BaseException | None]:
-    """Return the response to a request. If its status is a 5xx, also return the exception that caused it."""
+    """Return the response to a request. If the response is a 5xx, also return the exception that caused it."""
     try:
         _check_route(app, request)
         response = get_response(request)
@@ -128,7 +128,7 @@ def _note_denied(key: str) -> None:
 
 
 def _check_route(app: Chalice, request: Request | None) -> None:
-    """Reject paths and methods without an endpoint. The gateway's fallback routes let them through."""
+    """Reject paths and methods without an endpoint. API Gateway's fallback routes send these requests to the app."""
     if request is None:
         raise errors.InternalError
     methods = app.routes.get(request.path, {}).keys() - {ANY_METHOD}
@@ -139,8 +139,8 @@ def _check_route(app: Chalice, request: Request | None) -> None:
 
 
 def _has_empty_segment(request: Request) -> bool:
-    """Return whether the path has an extra slash, which gateways ignore when they match routes."""
-    path = request.context.get("path") or ""  # unlike `request.path`, with the stage and all slashes of the request
+    """Return whether the path has an extra slash, which API Gateway ignores when it selects the route."""
+    path = request.context.get("path") or ""  # the stage, followed by the path with all slashes of the request
     return request.path != "/" and ("//" in path or path.endswith("/"))
 
 
@@ -202,7 +202,7 @@ def _build_conflict(
 def error_response(error: ApiError, operation_id: str, *, is_oauth: bool = False) -> Response:
     """Return the response for an error. Errors of OAuth endpoints also have the fields of RFC 6749.
 
-    A 429 never has them, because the gateway's own 429 cannot have them.
+    A 429 never has these fields, because a 429 of API Gateway itself cannot have them.
     """
     is_oauth = is_oauth and error.status != errors.RateLimited.status
     content = {

@@ -28,9 +28,9 @@ class Enabled(Shape):
 
 
 def forbid_modules(names: tuple[str, ...], field: str) -> Callable[[Any, Item], dict[str, str]]:
-    """Return a function for `Module.conflicts`, which rejects a module if its parent has one of the modules `names`.
+    """Return a function for `Module.conflicts` that rejects a module if its parent has one of the modules `names`.
 
-    The function then returns a validation error for the field `field` of the request.
+    The function returns this conflict as a validation error for the field `field` of the request.
     """
 
     def conflicts(request: Any, parent: Item) -> dict[str, str]:
@@ -139,7 +139,7 @@ class Module:
         writes.retry(attempt)
 
     def _read_parent(self, call: Call) -> Item:
-        """Return the item to which the module belongs. If the item does not exist, return one with an empty body."""
+        """Return the item to which the module belongs. An item that does not exist has an empty body."""
         item_key = self.item_key(call)
         return table.read_any(*item_key) or Item(*item_key, {}, revision=0)
 
@@ -160,7 +160,7 @@ class Module:
         return replace(parent, modules={**parent.modules, self.name: record}, references=all_references)
 
     def show(self, parent: Item, call: Call) -> dict[str, Any]:
-        """Return the response for the module. Raises NotFound if it is not set."""
+        """Return the response for the module. Raises NotFound if the module is not set."""
         if self.name not in parent.modules:
             raise self._unset()
         module = self.stored.of(parent.modules[self.name])

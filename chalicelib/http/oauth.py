@@ -1,6 +1,5 @@
-"""OAuth 2.0 (RFC 6749): bodies as forms, and the fields of its errors.
-
-Errors have the fields of RFC 6749 and of this API, so that clients of both can read them.
+"""OAuth 2.0 (RFC 6749): bodies as forms, and error responses. Errors have the fields of RFC 6749 and of this API, so
+that clients of both can read them.
 """
 
 from collections import Counter

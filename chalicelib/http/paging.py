@@ -107,7 +107,8 @@ def find_last_id(items: Sequence[Item]) -> str:
 
 
 def _take_fitting(entries: Iterator[Mapping[str, Any]]) -> tuple[list[str], str]:
-    """Return the JSON of the entries that fit into a response. Also return the id of the last one, or "" if all fit.
+    """Return the JSON of the entries that fit into a response. Also return the id of the last entry that fits, or "" if
+    all fit.
 
     Making an entry costs reads and memory. So the next entry is not made if there is no room for an entry as large as
     the largest one so far.

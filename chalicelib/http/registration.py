@@ -61,7 +61,7 @@ def load_routes(file: str) -> tuple[Routes, ...]:
 
 
 def _build_view(app: Chalice, file: str, method: str, path: str) -> Callable[..., Response]:
-    """Return a view function that imports a file at the first request. Then the file's view replaces it."""
+    """Return a view function that imports a file at the first request. Later requests use the view of the file."""
 
     def view(**values: str) -> Response:
         try:
@@ -79,7 +79,7 @@ def _register(app: Chalice, method: str, path: str, view: Callable[..., Response
 
 
 def _add_fallbacks(app: Chalice) -> None:
-    """Register fallbacks: routes for all other methods of each path, and for all other paths."""
+    """Register fallback routes for requests without an endpoint: other methods of each path, and all other paths."""
     # Chalice compares the media type of every response with each entry of this list, so its long default is replaced
     app.api.binary_types = [BINARY]
     for path in {"/": None, ANY_PATH: None, **dict.fromkeys(app.routes)}:

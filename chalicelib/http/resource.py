@@ -1,4 +1,4 @@
-"""Kinds of resources: each `Resource` declares one kind. The behaviour that all share is in this file."""
+"""Kinds of resources: each `Resource` declares one kind. This file contains the behaviour of all kinds."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -222,7 +222,8 @@ class EditableResource(Resource):
     def show_created(self, item: Item, call: Call) -> dict[str, Any]:
         """Return the response to a creation.
 
-        The item that is stored with an idempotency key lacks its modules. So they are taken from the repeated request.
+        The item that is stored with an idempotency key lacks its modules. So the modules are taken from the repeated
+        request.
         """
         if self.modules and not item.modules:
             item = inline_modules.set_in(item, self.modules, call.body)

@@ -1,6 +1,6 @@
 """Responses without the JSON of a resource: texts, redirects for browsers, and bytes.
 
-Texts and bytes have an ETag. They are sent again only if they have changed.
+Texts and bytes have an ETag: a client that already has the current version gets a 304.
 """
 
 import base64
@@ -17,9 +17,10 @@ from chalicelib.http import etags, messages
 
 BINARY = "application/octet-stream"
 TEXT = "text/plain; charset=utf-8"
-NO_CACHE = {"Cache-Control": "no-cache"}  # the headers of responses to requests without authentication
+# sent with responses that require no authentication: clients must ask before each use whether their copy is current
+NO_CACHE = {"Cache-Control": "no-cache"}
 
-# characters; shorter texts are not compressed, because they hardly shrink (API Gateway has the same limit)
+# A text with fewer characters is not compressed, because it hardly shrinks. API Gateway has the same limit.
 _MIN_SIZE = 1024
 _IS_REFUSED = re.compile(r"q=0(\.0*)?")
 

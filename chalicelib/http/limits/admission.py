@@ -64,7 +64,7 @@ class Limited(NamedTuple):
     limits: KeyLimits
 
     def use(self, name: str, rate: Rate, cost: int = 1) -> Use:
-        """Return what a request takes of the limit `name`. `cost` is the number of requests or events to count."""
+        """Return a Use that counts `cost` requests or events toward the limit `name`."""
         return Use(f"{self.account}#/limits/{self.key if name == 'key' else name}", rate, cost)
 
 
@@ -105,7 +105,7 @@ def admit_certificate(caller: Limited) -> None:
 
 
 def reject(address: str) -> None:
-    """Count a request without a valid token. Raises RateLimited if the client's address sends too many of them."""
+    """Count a request without a valid token. Raises RateLimited if too many of these requests come from an address."""
     rate = rates.find_address_rate()
     if rate:
         use = Use(f"address#{_find_network(address)}", rate, is_shared=False)
@@ -115,7 +115,10 @@ def reject(address: str) -> None:
 
 
 def describe(caller: Limited) -> dict[str, Any]:
-    """Return the limits of an account and its API key with the remaining amounts. A limit that is not set is None."""
+    """Return the limits of the caller's account and API key, with the remaining amounts.
+
+    A limit that is not set is None.
+    """
     account_rates = caller.limits.account_rates
     return {
         "account": _describe(caller, "account", rates.find_account_rate(account_rates)),
@@ -159,9 +162,7 @@ def _count_events(query: Mapping[str, Sequence[str]]) -> int:
 
 @cache
 def _format_policy(name: str, rate: Rate) -> str:
-    """Return a limit as the header RateLimit-Policy shows it. It is a quota that is refilled in a window of whole
-    seconds.
-    """
+    """Return a limit as the header RateLimit-Policy shows it: a quota that is refilled in a window of whole seconds."""
     window = max(1, math.ceil(rate.burst / rate.per_second))
     return f'"{name}";q={rate.per_second * window};w={window}'
 
@@ -170,6 +171,6 @@ def _find_network(address: str) -> str:
     """Return an IPv4 address, or the network of 64 bits that an IPv6 address belongs to."""
     if ":" not in address:
         return address
-    import ipaddress  # imported here, because only requests from IPv6 addresses need it
+    import ipaddress  # imported here, because only requests from IPv6 addresses need this module
 
     return str(ipaddress.ip_network(f"{address}/64", strict=False))

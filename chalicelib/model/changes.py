@@ -103,7 +103,7 @@ class Change:
     def end(self, item: Item, lease: Mapping[str, Any] | None = None) -> "Change":
         """Remove an item, for example a tunnel, after the end of its lease.
 
-        `lease` is the separate record that contains the lease (a tunnel's lease is in its gateway's record), if any.
+        `lease` is the separate record that contains the lease, if any: for a tunnel, the record of its SSH gateway.
         """
         kind = kinds.identify_item(item)
         ending = kind.stored_type.ending(item, lease) if kind else None
@@ -294,5 +294,5 @@ def _list_audited_of(stored: type[Stored], record: Mapping[str, Any]) -> dict[st
     """Return the audited fields of a record. Raises MalformedRecord."""
     try:
         return stored.of(record).audited_fields()
-    except ValueError:  # events show the fingerprint of a key, and a malformed key has none
+    except ValueError:  # events show the fingerprint of a key, and a malformed key has no fingerprint
         raise MalformedRecord(stored.__name__, "", "cannot be described") from None

@@ -279,7 +279,7 @@ def _list_special_names(record: Record, _forms: Forms) -> Sequence[Write]:
 
 
 def _select() -> Sequence[Migration]:
-    """Return the migrations to run. Those that convert records to another format run only if RECORD_FORMAT is set."""
+    """Return the migrations to run. Conversions of records to another format run only if RECORD_FORMAT is set."""
     return (*_ADDITIONS, *_CONVERSIONS) if item_keys.is_format_selected() else _ADDITIONS
 
 

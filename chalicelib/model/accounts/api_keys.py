@@ -33,7 +33,7 @@ _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _CHECKSUM_LENGTH = 6
 
 # The Unix second at which this process last recorded the use of a key, by the key's id. The context of a request can
-# contain an older time, if the gateway has cached the result of its authorizer.
+# contain an older time, if API Gateway has cached the result of its authorizer.
 _recorded: dict[str, int] = {}
 
 
@@ -60,7 +60,7 @@ class ApiKey(Owned):
 
     @property
     def end(self) -> int | None:
-        """Return the Unix second at which the key expires, or None if it never does. Raises MalformedRecord."""
+        """Return the Unix second at which the key expires, or None if it never expires. Raises MalformedRecord."""
         return decoding.second("ApiKey", "expires_at", self.expires_at) if self.expires_at else None
 
     def to_record(self) -> dict[str, Any]:
@@ -186,9 +186,8 @@ def unique_key(
 
 
 def find(token: str) -> VerifiedKey | None:
-    """Return the API key of a valid token. Return None if it is invalid, expired or malformed.
-
-    One read, or none if the checksum is wrong. Raises aws.Unavailable.
+    """Return the API key of a valid token. Return None if the token is invalid or expired, or its record malformed. One
+    read, or no read if the checksum is wrong. Raises aws.Unavailable.
     """
     key = _key_in(token)
     record = dynamodb.get(f"{KIND}#{key}", unique_keys.ID) if key else None
@@ -213,7 +212,8 @@ def find(token: str) -> VerifiedKey | None:
 def record_use(key: str, used: int) -> None:
     """Record that a key is used now, at most once an hour.
 
-    `used` is the last use as authentication read it, a Unix second. It can be outdated. Raises aws.Unavailable.
+    `used` is the last use that authentication has read, a Unix second. This value can be outdated. Raises
+    aws.Unavailable.
     """
     now = int(time.time())
     if now - max(used, _recorded.get(key, 0)) < _HOUR:
@@ -225,7 +225,7 @@ def record_use(key: str, used: int) -> None:
 def remember(seconds: dict[str, int], key: str, second: int) -> None:
     """Set `seconds[key]` to a Unix second. Clear the dictionary first if it has _MAX_RECORDED entries."""
     if len(seconds) >= _MAX_RECORDED:
-        seconds.clear()  # as a result, the use of a key may be recorded twice within an hour
+        seconds.clear()  # after this, the use of an API key can be recorded a second time within an hour
     seconds[key] = second
 
 

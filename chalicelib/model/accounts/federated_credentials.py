@@ -27,7 +27,7 @@ MIN_LIFETIME, MAX_LIFETIME, DEFAULT_LIFETIME = 60, 43_200, 900  # seconds for wh
 
 @dataclass(frozen=True, kw_only=True)
 class SignIn(Stored):
-    """The public parameters that a client uses to sign a person in."""
+    """The public OpenID Connect parameters with which a client signs a person in at the issuer."""
 
     client_id: str = ""
     client_secret: str = ""
@@ -91,8 +91,8 @@ def count_new(account: str) -> Write:
 def require_enabled(ids: Sequence[str], failing: Exception) -> list[Write]:
     """Return the condition checks for a new key or certificate with the chain `ids` (see `trees.py`).
 
-    The first credential of the chain must be enabled. The others must be enabled or deleted: a credential can be
-    deleted only while no valid API key descends from it. If a check fails, the transaction raises `failing`.
+    The first credential of the chain must be enabled. The other credentials must be enabled or deleted: a credential
+    can be deleted only while no valid API key descends from it. If a check fails, the transaction raises `failing`.
     """
     enabled, values = "#body.#enabled = :enabled", {"enabled": True}
     first_condition = Condition(enabled, values)

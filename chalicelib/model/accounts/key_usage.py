@@ -46,7 +46,7 @@ def record_denied(key: str) -> None:
     try:
         dynamodb.do(write)
     except ConditionFailed:
-        with suppress(ConditionFailed):  # not counted: other requests have filled the set again
+        with suppress(ConditionFailed):  # other requests have filled the set again, so this request is not counted
             if _remove_old_denied(key, now):
                 dynamodb.do(write)
 
@@ -61,10 +61,8 @@ def read_usage(key: str) -> KeyUsage:
 
 
 def _remove_old_denied(key: str, now: int) -> bool:
-    """Remove denied requests older than an hour. Return whether any were removed.
-
-    If none were removed, remember when the oldest one will be an hour old. Raises aws.Unavailable, and ConditionFailed
-    if the record was deleted.
+    """Remove denied requests older than an hour. Return whether a request was removed. If not, remember when the oldest
+    denied request will be an hour old. Raises aws.Unavailable, and ConditionFailed if the record was deleted.
     """
     record = dynamodb.get(_scope(key), _DENIED) or {}
     recent = _select_denied(record, now - _HOUR)

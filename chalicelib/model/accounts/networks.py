@@ -6,7 +6,7 @@ MAX_NETWORKS = 10  # the most networks of an API key or an account
 
 
 def check(text: str) -> str:
-    """Return a CIDR network. Raises ValueError if it is malformed or has host bits."""
+    """Return a CIDR network. Raises ValueError if the text is malformed or the network has host bits."""
     import ipaddress
 
     try:

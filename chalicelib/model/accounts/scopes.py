@@ -13,7 +13,7 @@ from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import Kind
 
 ALL, READ_ALL = "*", "*:read"
-MAX_COUNT, MAX_BYTES = 50, 2048  # for all scopes of a key: a larger token record would cost a second read unit
+MAX_COUNT, MAX_BYTES = 50, 2048  # of all scopes of a key, so that its token record fits into one DynamoDB read unit
 
 READ, WRITE, CREATE, REVOKE = "read", "write", "create", "revoke"
 ACCOUNT = "account"  # the collection of paths below /account: the settings of an account
@@ -108,7 +108,7 @@ def build_authority_scope(method: str, kind: Kind, authority: str) -> str:
 
 
 def readable_ids(key_scopes: Sequence[str], kind: Kind) -> frozenset[str] | None:
-    """Return the ids to which the scopes of a key limit lists of a kind. Return None if they permit all ids.
+    """Return the ids of a kind of resource that the scopes of a key permit to list. Return None if they permit all ids.
 
     For lists of SSH certificates, the result has the ids of the permitted authorities.
     """

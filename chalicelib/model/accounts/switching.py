@@ -5,7 +5,8 @@ switch changes the record of the owner or account first, then the copies. A new 
 of its owner is read. So a key never misses a concurrent switch.
 
 The record of a switched-off owner or account has a marker (a hidden attribute) until all copies are updated. Until
-then, it is shown as active. So a crash in between is visible, and each function can be called again.
+then, the API shows the owner or account as active. So a crash in between is visible, and each function can be called
+again.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -166,7 +167,7 @@ def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -
 def remove(change: Change, scope: str, id: str, *, may_be_last: bool = False) -> bool:
     """Remove a user or bot. Return False if it does not exist.
 
-    Its keys are deactivated first, so that none is valid after a crash. Raises InUse, the errors of `Change.commit`,
+    Its keys are deactivated first, so that no key is valid after a crash. Raises InUse, the errors of `Change.commit`,
     and LastAdmin for the last active admin, unless `may_be_last`.
     """
 

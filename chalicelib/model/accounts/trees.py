@@ -1,8 +1,8 @@
 """The tree of a federated credential: the API keys that its exchanges issue, and all keys that descend from them.
 
 A key descends from the key that created it. A key from an exchange descends from the key that created the federated
-credential. So a key can descend from several federated credentials. They are its chain, the nearest one first. The
-record and the token record of the key contain the ids of the chain.
+credential. So a key can descend from several federated credentials. These credentials are its chain, the nearest
+credential first. The record and the token record of the key contain the ids of the chain.
 
 No key of a tree is valid for longer than MAX_LIFETIME, so only keys that were created within this time can be valid.
 The transaction that creates a key checks that the credentials of its chain are enabled. So after a credential is
@@ -103,7 +103,7 @@ def is_enabled(credential: Item) -> bool:
 
 
 def show(credential: Item) -> Item:
-    """Return a federated credential as the API shows it. It is enabled until all keys of its tree are disabled."""
+    """Return a federated credential as the API shows it: enabled until all keys of its tree are disabled."""
     if _MARKER not in credential.unseen:
         return credential
     body: dict[str, Any] = {**credential.body, "enabled": True}

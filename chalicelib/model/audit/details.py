@@ -28,7 +28,7 @@ def digest(text: str) -> str:
 def ssh_fingerprint(line: str) -> str:
     """Return the fingerprint of an authorized_keys line, as ssh-keygen -l prints it.
 
-    Returns "" for a text of another form. Does not import cryptography, which takes long.
+    Returns "" for a text of another form. Does not import cryptography, because that import takes long.
     """
     words = line.split()
     if len(words) < 2 or line.startswith("-"):

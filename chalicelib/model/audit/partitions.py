@@ -30,7 +30,7 @@ def scopes(account: str) -> list[str]:
 def list_possible(account: str, id: str) -> tuple[str, str]:
     """Return the two partition keys that an event from the API can have.
 
-    They are the first shard, and the further shard that the event's id selects.
+    One is the key of the first shard. The other is the key of the further shard that the event's id selects.
     """
     return find_first(account), list_further(find_first(account)).scope_of(id)
 

@@ -21,10 +21,10 @@ from chalicelib.storage.records.items import Item
 Page = tuple[list[Item], bool]  # the events of a page, newest first, and whether there are more events
 
 _SKEW = 60  # seconds by which the clocks of two processes may differ
-_READ = 500  # the most items of a query that follows a query without an event
+_READ = 500  # the items to request after a query without an event, so that few queries pass over many other items
 _END = f"{kinds.AUDIT_EVENTS.prefix}_~"  # an id that sorts after the ids of all events
 _KEYS = 100  # the most API keys in a page of `read_page_of_keys`
-_MAX_KEYS = 20  # if an owner has more API keys, the newest events of the account are filtered by owner instead
+_MAX_KEYS = 20  # for an owner with more API keys, the newest events of the account are filtered by owner instead
 
 
 def read(account: str, id: str) -> Item | None:
@@ -105,8 +105,8 @@ def read_actions_of(
 ) -> Iterator[Item]:
     """Yield the events of an API key or federated credential that have one of some actions.
 
-    The events begin at the creation of the key or credential, or at the Unix second `since` if that is later. One
-    query, in a busy account one for each shard. Events of the last second can be missing. Raises aws.Unavailable.
+    The events begin at the creation of the key or credential, or at the Unix second `since` if that is later. Makes one
+    query, or in a busy account one for each shard. Events of the last second can be missing. Raises aws.Unavailable.
     """
     first = max(since, int(ids.created_at(actor).timestamp()) - _SKEW)
     scopes, after = partitions.scopes(account), ids.first_at(kinds.AUDIT_EVENTS.prefix, first)
@@ -117,9 +117,8 @@ def read_actions_of(
 
 
 def read_latest(account: str, seconds: int, actions: Collection[str], *, is_busy: bool) -> Iterator[Item]:
-    """Yield the events with some actions that the API wrote in the last seconds, without gaps.
-
-    One query, in a busy account one for each shard. Raises aws.Unavailable.
+    """Yield the events with some actions that the API wrote in the last seconds, without gaps. Makes one query, or in a
+    busy account one for each shard. Raises aws.Unavailable.
     """
     after = ids.first_at(kinds.AUDIT_EVENTS.prefix, clock.seconds() - seconds)
     for scope in partitions.scopes(account)[: None if is_busy else 1]:

@@ -38,7 +38,7 @@ MAX_BYTES = 4096  # the most bytes of a value in an event's details; longer valu
 _DAY = 24 * 60 * 60
 _MAX_KNOWN = 10_000  # the most accounts in `_with_edge`; a full set is cleared
 _with_edge: set[str] = set()  # accounts for which this process has called `let_edge_act`
-_MAX_REVISION = 1 << 53  # events from the edge with a larger revision are skipped: some JSON readers would round it
+_MAX_REVISION = 1 << 53  # edge events with a larger revision are skipped: some JSON readers round such numbers
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _start_operation(name: str) -> Trail:
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # the user has no name, for example in a container
+    except (KeyError, OSError):  # the user of this process has no name, for example in a container
         return str(os.getuid())
 
 

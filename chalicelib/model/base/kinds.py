@@ -33,7 +33,7 @@ class Kind:
     # the variable for a resource's id in paths, for example edge_id in /edges/https/{edge_id}. API Gateway allows one
     # name at each position of a path, so a kind uses the same name as the paths of its child kinds
     variable: str = "id"
-    is_shown_in_parent: bool = False  # the parent's response shows the resource, so a change raises both revisions
+    is_shown_in_parent: bool = False  # a response shows it inside its parent, so a change raises both revisions
     lets_edge_act: bool = False  # the edge can write audit events for accounts with a resource of this kind
 
     def has(self, id: str) -> bool:
@@ -77,7 +77,7 @@ class Kind:
         return _type(self.stored) if self.stored else Stored
 
 
-EDGE = "edge"  # the partition keys of internal records have this word in place of an account's id
+EDGE = "edge"  # the partition keys of internal records contain this word instead of an account's id
 
 _BACKEND = ("backend_id", "backends")
 _OWNER = ("owner_id",)

@@ -146,8 +146,8 @@ class Stored:
     def find_lease(cls, attributes: Mapping[str, Any]) -> tuple[str, str] | None:
         """Return the primary key of the separate record that contains an item's lease.
 
-        For example, a tunnel's lease is in its gateway's record. Return None if the lease is in the item's own record.
-        `attributes` are the attributes of one of the item's unique keys.
+        For example, a tunnel's lease is in the record of its SSH gateway. Return None if the lease is in the item's own
+        record. `attributes` are the attributes of one of the item's unique keys.
         """
         return None
 
@@ -261,7 +261,7 @@ def _holds_stored(value: Any) -> bool:
 def _merge(before: Any, value: Any) -> Any:
     """Return a field's value in the form of a record.
 
-    Fields of the earlier record `before` that the value's class does not know are kept.
+    Fields of the earlier record `before` that the value's class does not know are copied.
     """
     known = before if isinstance(before, Mapping) else {}
     if isinstance(value, Stored):
@@ -293,7 +293,7 @@ def keys_of_change(item: Item, before: Stored, after: Stored) -> tuple[UniqueKey
     for key in after.unique_keys(item.account, item.id):
         if key not in known or (former and key not in item.unique_keys):
             keys.append(key)
-        elif key in item.unique_keys:  # a user from version 2.0.0 has only one of two keys; the other is not added here
+        elif key in item.unique_keys:  # a user from version 2.0.0 has only one of two keys; the other stays missing
             changed = {name: value for name, value in key.attributes.items() if value != known[key].get(name)}
             keys.append(replace(key, attributes=changed))
     return tuple(keys)

@@ -17,9 +17,9 @@ def are_strict() -> bool:
 
 
 def list_recorded(account: str, named: References, *, module: str = "") -> tuple[Reference, ...]:
-    """Return the references to the resources in `named`. The records of these resources must store them.
+    """Return the references that must be stored in the records of the resources in `named`.
 
-    A resource with such a reference cannot be deleted. Without STRICT_REFERENCES, there are no references.
+    A resource with a reference in its record cannot be deleted. Without STRICT_REFERENCES, there are no references.
     """
     if not are_strict():
         return ()
@@ -27,5 +27,5 @@ def list_recorded(account: str, named: References, *, module: str = "") -> tuple
         Reference(module, items.scope(account, kind.path), id, field)
         for field, ids in named.items()
         for id in ids
-        if (kind := kinds.identify(id)) is not kinds.USERS  # no reference required: a user with keys cannot be deleted
+        if (kind := kinds.identify(id)) is not kinds.USERS  # without references too, a user with keys cannot be deleted
     )

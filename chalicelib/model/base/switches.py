@@ -2,7 +2,7 @@
 
 Accounts, users and bots have the field `active`, which clients see. Other items are switched off by a suspension, a
 hidden attribute of their records, which no response shows. The unique keys of an item have a copy of the attribute,
-because gateways read only the unique keys.
+because SSH gateways read only the unique keys.
 """
 
 from collections.abc import Mapping

@@ -33,7 +33,7 @@ class TunnelGroup(Described):
 
 @dataclass(frozen=True, kw_only=True)
 class Weighted(Described):
-    """The stored form of a backend that divides traffic among others. `backends` has their weights by id."""
+    """The stored form of a backend that divides traffic among other backends. `backends` has their weights by id."""
 
     backends: Mapping[str, int] = field(default_factory=dict)
 

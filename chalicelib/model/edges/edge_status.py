@@ -1,8 +1,8 @@
 """The reports of edge hosts: parts of edges and certificates that Envoy rejected, and the results of trials.
 
 In a trial, a live host connects to some names of a changed edge. Each host writes its reports to a separate partition,
-so that they can be removed with the host. The result of a trial stays when the host that made it ends. Reports change
-no record of an edge and have no audit events.
+so that all reports of a host can be removed when the host ends. The result of a trial stays even when the host that
+made the trial ends. Reports change no record of an edge and have no audit events.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ from chalicelib.storage.records.decoding import MalformedRecord
 State = Literal["waiting", "live", "partly", "refused", "unproved"]
 
 HOSTS = items.scope(EDGE, "/hosts")
-MAX_ERROR = 400  # characters of a stored error message: the messages of a whole edge must fit into one record
+MAX_ERROR = 400  # the most characters of a stored error message: all messages of an edge must fit into one record
 
 _AT_ONCE = 100  # the most reports that one request removes
 _VALIDITY = timedelta(days=1)  # older errors of a trial are not shown; a live host repeats the trial more often

@@ -188,8 +188,8 @@ def delete_https_edge(change: Change, scope: str, id: str) -> bool:
     """Remove an HTTPS edge with its routes. Return False if it does not exist.
 
     Its hostports are removed first, so that no request is served without the modules of its route. The removal of the
-    hostports and the deletion of each route have separate audit events. Can be repeated after a crash. Raises the
-    errors of `change.check`, aws.Unavailable.
+    hostports and the deletion of each route have separate audit events. The call can be repeated after a crash. Raises
+    the errors of `change.check`, aws.Unavailable.
     """
 
     def remove_hostports(edge: Item) -> Item:

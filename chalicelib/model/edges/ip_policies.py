@@ -1,6 +1,6 @@
 """IP policies and their rules, which allow or deny visitors by their address.
 
-A policy's record has a copy of its rules, so that the edge reads all of them at once. The number of rules is limited.
+A policy's record has a copy of its rules, so that the edge gets all rules by one read. The number of rules is limited.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

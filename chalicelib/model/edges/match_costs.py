@@ -1,4 +1,4 @@
-"""The worst cost of an RE2 pattern, in instructions of its compiled program that RE2 runs per byte of a text.
+"""The worst cost of an RE2 pattern: the instructions of the compiled pattern that RE2 runs for each byte of a text.
 
 For each byte, RE2 advances all partial matches: places in the text at which a match may have begun. So a pattern costs
 at most the number of its instructions, and less if a text can have only few partial matches at the same time. For
@@ -95,7 +95,7 @@ def _options() -> Any:
     import re2
 
     options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1  # the encoding that Envoy uses
+    options.encoding = re2.Options.Encoding.LATIN1  # Envoy compiles its patterns in the same way
     options.log_errors = False  # if True, RE2 would log the patterns that it cannot compile
     options.max_mem = 1024 * 1024
     return options

@@ -39,12 +39,12 @@ class SignInRule:
 
     @property
     def audience(self) -> str:
-        """Return the audience of session tokens: they are valid only for this rule."""
+        """Return the audience of session tokens, so that a token is valid only for this rule."""
         return f"{self.route}.{self.digest}"
 
     @property
     def session_cookie(self) -> str:
-        """Return the name of the cookie with the session token. Each route of a host has another name."""
+        """Return the name of the cookie with the session token. The routes of a host have different names."""
         return f"{self.cookie_prefix}session.{self.route[-6:]}"
 
     @property

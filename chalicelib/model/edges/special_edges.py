@@ -15,7 +15,7 @@ from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import items, table
 from chalicelib.storage.records.items import Item
 
-_DEFAULT_VERSIONS = (None, "", "1.2")  # an edge with another `min_version` is special
+_DEFAULT_VERSIONS = (None, "", "1.2")  # values of `min_version` that do not make an edge special
 
 
 def list_edge(before: Item | None, after: Item | None) -> list[Write]:

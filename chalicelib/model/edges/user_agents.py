@@ -1,6 +1,6 @@
 """The RE2 expressions of a user agent filter, and their worst cost.
 
-The worst cost matters, not the average one, because visitors choose the header.
+The worst cost matters, not the average cost, because visitors choose the header.
 """
 
 import re
@@ -21,11 +21,11 @@ _WORD = rf"{_LITERAL}+"
 
 
 def build_expressions(patterns: Sequence[str]) -> list[str]:
-    """Return RE2 expressions for a list of patterns. One of them matches a whole text if a pattern is found in the
-    text.
+    """Return RE2 expressions for a list of patterns. At least one expression matches a whole text if a pattern is found
+    in the text.
 
-    All plain words share one expression, which RE2 compiles to a tree. The other patterns share a second one. Patterns
-    with named groups get separate expressions, because an expression cannot contain a group's name twice.
+    All plain words share one expression, which RE2 compiles to a tree. The other patterns share a second expression.
+    Patterns with named groups get separate expressions, because an expression cannot contain a group's name twice.
     """
     words, other_patterns = _split_words(patterns)
     named = [pattern for pattern in other_patterns if "(?P<" in pattern or "(?<" in pattern]
@@ -70,6 +70,6 @@ def _join_words(words: dict[str, list[str]]) -> list[str]:
 
 
 def _close_quote(pattern: str) -> str:
-    r"""Return a pattern with its last \Q closed. Otherwise it would quote the rest of the expression."""
+    r"""Return a pattern with its last \Q closed. An open \Q would quote the rest of the expression."""
     without = re.sub(r"\\Q(?s:.*?)\\E|\\[^Q]", "", pattern)
     return rf"{pattern}\E" if r"\Q" in without else pattern

@@ -118,8 +118,8 @@ class Counters:
     def __init__(self, add: Add) -> None:
         self._add = add
         self._lock = threading.Lock()
-        # The counters by `is_shared`, then by scope; the most recently used one is last. Counters of client addresses
-        # are not shared, so a large number of addresses does not evict a shared counter.
+        # The counters by `is_shared`, then by scope; the most recently used counter is last. Counters of client
+        # addresses are not shared, so a large number of addresses does not evict a shared counter.
         self._counters: dict[bool, dict[str, Counter]] = {True: {}, False: {}}
 
     def admit(self, uses: Sequence[Use], now: float) -> tuple[bool, list[Standing]]:

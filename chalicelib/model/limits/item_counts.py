@@ -1,4 +1,4 @@
-"""Limits on the number of items of an account. They also hold for parallel requests.
+"""Limits on the number of items of an account. The limits also hold for parallel requests.
 
 A stored count is never lower than the number of items. The transaction of each creation raises the count; deletions do
 not lower it. A creation that would raise the count above the limit first counts the items.
@@ -46,10 +46,8 @@ def add(account: str, path: str, limit: int, message: str) -> Write:
 
 
 def forget(account: str, path: str) -> Write:
-    """Return the write that removes the stored count.
-
-    Use it for the creation of an item to which the limit does not apply. The next creation to which the limit applies
-    counts all items again, and stores the count.
+    """Return the write that removes the stored count. Use the write when an item is created to which the limit does not
+    apply. The next creation to which the limit applies counts all items again, and stores the count.
     """
     item_key = record_key(account, path)
     return Write.update(*item_key, Condition(""), sets={"count": None}, adds=_CHANGED, defaults=_SCHEMA)

@@ -31,7 +31,7 @@ class Rate(NamedTuple):
 
 
 def find_account_rate(limits: Mapping[str, int]) -> Rate | None:
-    """Return the rate of the requests of an account. Return None if it has no limit.
+    """Return the rate of the requests of an account. Return None if the account has no limit.
 
     `limits` are the limits that the operator has set for the account. For a missing limit, the deployment's default
     applies.

@@ -1,7 +1,7 @@
 """Patterns of host names that the operator has banned. No account can get a name that matches a pattern.
 
-`*` matches any characters, including dots. A gateway reads all patterns every two seconds. The API reads them for each
-request that names a host.
+`*` matches any characters, including dots. SSH gateways read all patterns every two seconds. The API reads all patterns
+for each request that names a host.
 """
 
 import re
@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from chalicelib.model.names import base_names
 from chalicelib.model.operator_lists import OperatorList
 
-MAX_PATTERNS = 100  # the most banned patterns: few, because each name is compared with all of them
+MAX_PATTERNS = 100  # the most banned patterns: few, because each name is compared with all patterns
 _PATTERNS = OperatorList("/banned_patterns", "name_ban")
 _MIN_CHARACTERS = 3  # the fewest characters besides `*`: a pattern with fewer could ban half of all names by mistake
 _FORM = r"[a-z0-9.*-]{1,253}"

@@ -148,7 +148,7 @@ def ports_text() -> str:
 
 
 def forget_settings() -> str:
-    """Remove the settings from the table. Return them as text, or "" if there were none.
+    """Remove the settings from the table. Return the removed settings as text, "" if there were none.
 
     The next process that uses names stores its settings. Raises aws.Unavailable.
     """
@@ -275,7 +275,7 @@ def is_taken_by_operator(taken: Taken) -> bool:
 
 
 def find_free_address(account: str, addresses: Sequence[str]) -> str | None:
-    """Return a random one of `addresses` that an account can take, or None.
+    """Return a random address of `addresses` that an account can take, or None.
 
     Addresses in use, or in cooldown for another account, cannot be taken. Raises aws.Unavailable.
     """

@@ -41,7 +41,8 @@ class TunnelRecord:
 
 @dataclass(frozen=True)
 class FormerEdge:
-    """An edge in the history of a hostport. It used the hostport until `ended_at`, which is "" if it still does.
+    """An edge in the history of a hostport. It used the hostport until `ended_at`, which is "" if the edge still uses
+    the hostport.
 
     The edge's audit events show when the edge began to use the hostport.
     """

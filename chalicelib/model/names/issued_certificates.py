@@ -1,4 +1,4 @@
-"""Certificates that the issuer obtained for reserved domains.
+"""Certificates that the ACME issuer has obtained for reserved domains.
 
 The issuer encrypts the private key before the certificate exists. The encryption context has the certificate's future
 id. The encrypted key is stored with the unfinished order, so another issuer process can complete the order without the
@@ -148,7 +148,7 @@ def find_renewal(account: str, certificate_id: str) -> DueRenewal | None:
 
 
 def withdraw(reservation: Item) -> tuple[Item, list[Write]]:
-    """Return a reservation without its issued certificate, because it lost its domain.
+    """Remove the issued certificate from a reservation that has lost its domain. Return the changed reservation.
 
     Also return the writes that make the issuer revoke the certificate. If the domain is proved again, the issuer orders
     another certificate.

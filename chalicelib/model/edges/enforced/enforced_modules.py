@@ -44,7 +44,7 @@ class Modules:
         return Modules(read, tuple(sorted(enabled.keys() - read.keys())))
 
     def get(self, module: EdgeModule[Any, V]) -> V | None:
-        """Return the settings of a module that the edge enforces. Return None if it is not enabled."""
+        """Return the settings of a module that the edge enforces. Return None if the module is not enabled."""
         return self.values.get(module.name)
 
     @property
@@ -62,7 +62,7 @@ class Modules:
 
     @property
     def declared(self) -> Iterator[tuple[EdgeModule[Any, Any], Any]]:
-        """Yield the declarations of the enabled modules with their settings."""
+        """Yield the declaration and the settings of each enabled module."""
         return ((_BY_NAME[name], value) for name, value in self.values.items())
 
 

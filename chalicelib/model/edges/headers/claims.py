@@ -19,7 +19,7 @@ _PATTERNS = (
     "(.*-)?real-(ip|port|host|ur[il]|scheme)",
     "(.*-)?user-ip",
     "x-proxyuser-ip",
-    "(x-)?remote-.*",  # such as Remote-User and Remote-Groups (Authelia), Remote-Addr, X-Remote-Extra-… (Kubernetes)
+    "(x-)?remote-.*",  # for example Remote-User (Authelia), Remote-Addr, and X-Remote-Extra-… (Kubernetes)
     "x-(envoy|arr)-.*",
     "wl-proxy-.*",
     "(x-)?(url-)?scheme",
@@ -80,8 +80,8 @@ _PATTERNS = (
     "x-matched-path",
 )
 
-# endings of names that visitors may send although they begin like the names above, for example X-Authorization, and
-# X-User-Agent of gRPC-Web
+# Names with one of these endings may be sent by visitors, although the patterns above would match them. Examples are
+# X-Authorization, and X-User-Agent of gRPC-Web.
 _PASSING = ("token", "key", "secret", "signature", "orization", "agent")
 _FIRST, _LAST = "!", "~"  # the lowest and the highest ASCII character that the name of a header can contain
 
@@ -95,7 +95,7 @@ _ENDINGS = ("<ending>", "(-.*)?", "-.*", "")
 
 
 def _join(patterns: Iterable[str]) -> str:
-    """Join the patterns to one that matches if any of them matches. Common beginnings and endings occur once in it."""
+    """Join patterns to one pattern that matches if any of them matches. Common beginnings and endings are merged."""
     groups: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for pattern in patterns:
         beginning = next(prefix for prefix in _BEGINNINGS if pattern.startswith(prefix))

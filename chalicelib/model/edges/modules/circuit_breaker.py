@@ -43,6 +43,6 @@ MODULE = EdgeModule(
     admits_ambiguous_paths=True,
     needs_plaintext=True,
     budget=300,
-    memory=lambda _: Memory(cluster_kib=4.0),  # Envoy has two clusters with outlier detection per backend
+    memory=lambda _: Memory(cluster_kib=4.0),  # for each backend, Envoy has two clusters with outlier detection
     built_by="names.circuits.build_circuits",
 )

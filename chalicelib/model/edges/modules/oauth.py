@@ -58,7 +58,7 @@ class OAuthModule(StoredModule):
 
     @property
     def providers(self) -> list[tuple[str, StoredProvider]]:
-        """Return the identity providers that are set, by name. A well-formed module has exactly one."""
+        """Return the identity providers that are set, by name. A well-formed module has exactly one provider."""
         return [(name, provider) for name, provider in sorted(self.provider.items()) if provider]
 
     @classmethod
@@ -104,7 +104,7 @@ def make_rule(module: OAuthModule) -> SignInRule | None:
 def _digest(name: str, provider: StoredProvider, module: OAuthModule) -> str:
     """Return a digest of a module, without `options_passthrough`, which does not decide who may pass.
 
-    The digest includes the encrypted bytes of the secret in place of the secret: they change only with the secret.
+    The digest includes the encrypted bytes of the secret, not the secret. These bytes change only with the secret.
     """
     times = (module.inactivity_timeout, module.maximum_duration, module.auth_check_interval)
     lists = [getattr(provider, attribute) or [] for attribute in _LISTS]

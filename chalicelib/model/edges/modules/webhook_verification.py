@@ -38,7 +38,7 @@ class WebhookModule(StoredModule):
     def rule(self) -> "WebhookRule | None":
         """Return the webhook rule that the edge enforces. Return None if the provider is unknown or there is no secret.
 
-        The digest includes the encrypted bytes of the secret in place of the secret: they change only with the secret.
+        The digest includes the encrypted bytes of the secret, not the secret. These bytes change only with the secret.
         """
         known = next((provider for provider in get_args(WebhookProvider) if provider == self.provider), None)
         digest = hashlib.sha256(f"{known}\n".encode() + self.secret).hexdigest()[:16]

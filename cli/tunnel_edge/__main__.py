@@ -7,7 +7,7 @@ import sys
 def main() -> None:
     """Run the command that the arguments name, and exit with its code.
 
-    The help page is written when the wheel is built, because to import click takes longer than to print the page.
+    The help page is written when the wheel is built, because importing click takes longer than printing the page.
     """
     if sys.argv[1:] in (["--help"], ["-h"]):
         with open(os.path.join(os.path.dirname(__file__), "help.txt"), encoding="utf-8") as text:

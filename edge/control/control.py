@@ -58,7 +58,8 @@ from edge.store.records import Unavailable
 
 POLL, _RENEWED_PERIOD = 0.4, 2.0  # seconds between reads of the change log, and between checks for new key pairs
 _BLOCKS_PERIOD = 2.0  # seconds between reads of blocked networks and banned names
-_SIGN_IN_PERIOD, _SIGN_IN_PAIR_PERIOD = 4.0, 600.0  # seconds between reads of token keys, and between pair checks
+# Seconds between reads of the settings for sign-in, and between checks of the key pair of the sign-in service.
+_SIGN_IN_PERIOD, _SIGN_IN_PAIR_PERIOD = 4.0, 600.0
 _GATEWAYS_PERIOD = 20.0  # seconds between reads of gateways, unless a gateway's lease ends earlier
 _MAX_LOG_AGE = 30.0  # seconds without a read of the change log after which the host is not ready
 _STATE_TIME = 2.0  # seconds in which a newly connected Envoy lists the resources that it already has
@@ -230,7 +231,6 @@ class Control:
         return {Key("secret", name): listeners.build_secret(name, pair.chain, pair.key) for name, pair in new.items()}
 
     async def _serve_metrics(self) -> None:
-        """Serve the metrics of all processes to Prometheus."""
         settings = self._settings
         control_metrics = metrics.ProcessMetrics("control", self._gauges, self._counts, log.CONTROL_EVENTS)
         if settings.metrics_port and settings.metrics_by == "control":

@@ -15,7 +15,7 @@ from edge.store.records import Unavailable
 from edge.store.threads import Threads
 
 _PERIOD = 20.0  # seconds between two sweeps, unless a dead gateway is found earlier
-_CLAIM = 60  # seconds for which a host claims an ended gateway: no other host ends this gateway's tunnels
+_CLAIM = 60  # seconds for which a host claims a dead gateway. Meanwhile, other hosts do not end the gateway's tunnels
 MAX_RATE = 100  # the most tunnels that are ended in a second
 _MAX_AT_ONCE = 8  # the most tunnels that are ended at the same time
 
@@ -61,5 +61,5 @@ class GatewaySweeps:
             for error in (result for result in results if isinstance(result, BaseException)):
                 raise error
             if True not in results:
-                return  # another host is ending the rest, or their leases have not ended: a later sweep continues
+                return  # another host is ending these tunnels, or their leases have not ended: a later sweep continues
         await self._threads.call(gateways.remove, gateway.id)

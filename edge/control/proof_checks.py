@@ -36,7 +36,7 @@ class ProofChecks:
     def __init__(self, check: Check, *, now: Callable[[], float] = time.time) -> None:
         self._check, self._now = check, now
         self._running: dict[asyncio.Task[None], DueCheck] = {}
-        self._threads = Threads(4, "looks")  # a separate pool: slow checks must not delay other calls of the store
+        self._threads = Threads(4, "looks")  # separate threads: slow checks must not delay other calls of the store
 
     async def serve(self) -> None:
         """Run due checks, until cancelled."""

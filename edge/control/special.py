@@ -74,7 +74,7 @@ class SpecialNames:
     def __init__(
         self, shared: Shared, *, resync_period: float = 180, patience: float = 10, timeout: float = 10
     ) -> None:
-        """Read nothing yet. `resync_period` is the seconds between two reads of all records of an account.
+        """Create an empty object. `resync_period` is the seconds between two reads of all records of an account.
 
         `start` waits `patience` seconds for accounts with records that cannot be read. It ends earlier if no account's
         first read ends for `timeout` seconds.

@@ -93,7 +93,7 @@ class SpecialAccount:
         self._records: AccountRecords | None = None
         self._read_ids: frozenset[str] = frozenset()  # ids of the edges and tunnels in `_records`
         self._closed: frozenset[str] = frozenset()  # edges and tunnels with unread records: their hosts are closed
-        self._all_hosts = AccountHosts()  # all hosts of the account, which are read only for a special wildcard name
+        self._all_hosts = AccountHosts()  # all hosts of the account, read only if a special name is a wildcard
         self._clusters: list[Resource] = []
         self._requirements: Mapping[str, str] = {}  # the handshake requirement of each HTTPS host
         self._work, self._failed = _Work(), _Work()
@@ -230,7 +230,7 @@ class SpecialAccount:
             if records and work.is_resync:
                 records = await self._resync(records)
         except Undecodable:
-            records, had = None, frozenset()  # read all again. `_read_entries` leaves out the malformed record
+            records, had = None, frozenset()  # read all records again. `_read_entries` leaves out the malformed one
         records, more = await self._read_entries(sorted(ids - had), records)
         if any(host.startswith(WILDCARD) for host in special_plans.list_hosts(self._handled.values())):
             self._all_hosts = await shared.run(shared.list_hosts, self.account)

@@ -47,8 +47,8 @@ class Statuses:
         self._not_before: dict[str, float] = {}  # for each edge: the earliest monotonic time of its next write
         self._pending: dict[str, tuple[str, Report | None]] = {}  # for each edge: its account, and the report to write
         self._writing: dict[str, tuple[str, asyncio.Task[None]]] = {}
-        # A separate pool, so that slow writes do not delay other calls of the store. It has one more thread than there
-        # are writes, for the removal of hosts with an ended lease.
+        # Separate threads, so that slow writes do not delay other calls of the store. One thread more than the writes
+        # need removes hosts with an ended lease.
         self._threads = Threads(_MAX_WRITES + 1, "statuses")
         self._announcer = Threads(1, "announcing")  # one thread, so that the end of the host's lease is written last
         self._is_announced = False

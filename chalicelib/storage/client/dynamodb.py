@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 from chalicelib.storage.client import aws, call_counts
 from chalicelib.storage.client.direct import CONDITION_FALSE
 
-OLDEST_FORMAT = 2  # the attribute `schema` of every record. Records of 1.x have no `schema`, and cannot be read
+OLDEST_FORMAT = 2  # the value of `schema` in every record. Records of 1.x have no `schema`, and cannot be read
 
 _NONE: Mapping[str, Any] = {}
 _PAUSES = (0, 0.05, 0.1, 0.2)  # seconds before each attempt to read the keys that DynamoDB has left unprocessed

@@ -28,7 +28,7 @@ from urllib3.util import wait_for_read
 # The most bytes of an answer's headers, and the most bytes of one read. Reads are small, because each thread keeps a
 # buffer of this size.
 _MAX_HEAD, _CHUNK = 1 << 16, 1 << 13
-_HTTP, _OK = b"HTTP/1.1 ", b"HTTP/1.1 200 "  # how every answer begins, and how a successful answer begins
+_HTTP, _OK = b"HTTP/1.1 ", b"HTTP/1.1 200 "  # the first bytes of every answer, and of a successful answer
 _END_OF_HEADERS = b"\r\n\r\n"
 
 
@@ -121,7 +121,7 @@ class Transport:
 
     def _take_idle(self) -> HTTPConnection | None:
         """Return the most recently used connection that the service has not closed, or None."""
-        with suppress(IndexError):  # the pool is empty
+        with suppress(IndexError):  # no idle connection is left
             while True:
                 connection = self._idle.pop()
                 # The service sends nothing without a request. So if a connection is readable, the service closed it.

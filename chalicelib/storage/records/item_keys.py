@@ -143,7 +143,7 @@ def next_item_key(collection: str, id: str) -> tuple[str, int]:
 def spread(collection: str) -> None:
     """Make this process put new items of a collection into shards. Store the marker of the collection first."""
     if len(_spread) >= _MAX_KNOWN:
-        _spread.clear()  # limits memory. DynamoDB's next throttling of a removed collection adds the collection again
+        _spread.clear()  # to limit memory. If DynamoDB throttles a removed collection again, it is added again
     _spread.add(collection)
 
 

@@ -27,7 +27,7 @@ class Record:
 
     body: dict[str, Any] = field(default_factory=dict)
     parts: dict[str, Any] = field(default_factory=dict)
-    # checked by `Secrets` instead of the decoder, so that a malformed secret does not make the whole item malformed
+    # `Secrets` checks this value, and not the decoder. So a malformed secret does not make the whole item malformed.
     sealed: Any = None
     unseen: dict[str, Any] = field(default_factory=dict)
     claims: list[list[str]] = field(default_factory=list)
@@ -238,7 +238,7 @@ def build_lease(until: int) -> dict[str, int]:
 def require_unchanged(item: Item) -> Condition:
     """Return the condition that an item has not changed since it was read.
 
-    A live item must still have its revision, and an absent one must still be absent. A malformed one must only exist.
+    A live item must still have its revision. An absent item must still be absent. A malformed item must still exist.
     """
     if item.malformed:
         return Condition("attribute_exists(#id)")

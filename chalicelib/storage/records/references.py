@@ -45,7 +45,7 @@ class MissingTarget(Exception):
 
 
 class TooManyReferrers(Exception):
-    """As many items as permitted, `max_referrers`, already refer to the target."""
+    """The target already has `max_referrers` referrers, and cannot have more."""
 
     def __init__(self, reference: Reference) -> None:
         super().__init__(reference.id)
@@ -84,9 +84,9 @@ def group_by_target(references: Iterable[Reference]) -> list[list[Reference]]:
 def record(named: list[Reference], scope: str, id: str, *, changed: int | None) -> Write:
     """Return the write that adds an item's references to their target's record.
 
-    `scope` and `id` are the item that refers to the target. If the write counts as a change of the target, `changed` is
-    the Unix second of the change, otherwise None. The write fails with MissingTarget if the target does not exist, or
-    has `max_referrers` referrers already.
+    `scope` and `id` are the primary key of the item that refers to the target. `changed` is the Unix second of the
+    change, or None if the write does not count as a change of the target. The write fails with MissingTarget if the
+    target does not exist, or has `max_referrers` referrers already.
     """
     first = named[0]
     free = "attribute_not_exists(#pointed_by) OR size(#pointed_by) < :most"
@@ -127,5 +127,5 @@ def _count_change(changed: int | None) -> tuple[Mapping[str, int], Mapping[str, 
 
 
 def _paths(references: list[Reference], scope: str, id: str) -> set[str]:
-    path = scope.partition("#")[2]  # no account id is needed: referrer and target have the same account
+    path = scope.partition("#")[2]  # without the account's id, because referrer and target have the same account
     return {f"{path}/{id}/{reference.module}".rstrip("/") for reference in references}

@@ -262,7 +262,7 @@ def _expiry(end: int | None) -> dict[str, int]:
 
 
 def _id_of(entry: "crypto.packed_revocations.Entry") -> str:
-    """Return the id of an entry's chunk. A digest distributes serials evenly, even if clients choose 1, 2, 3."""
+    """Return the id of an entry's chunk. A digest spreads consecutive serials over all chunks."""
     key = entry[0]
     content = key if isinstance(key, bytes) else key.to_bytes(8)
     return f"{hashlib.sha256(content).digest()[0] >> 2:02x}"

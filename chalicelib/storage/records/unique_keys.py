@@ -69,7 +69,7 @@ def find_owner(key: UniqueKey) -> KeyOwner | None:
 def take(key: UniqueKey, scope: str, id: str, *, after: KeyOwner | None = None) -> Write:
     """Return the write with which an item takes a unique key. It fails with Taken if another item holds the key.
 
-    If the item `after` holds the key, the write succeeds, and `after` loses the key.
+    The item `after` is an exception: if it holds the key, the write takes the key from it.
     """
     record = {"scope": key.scope, "id": ID, "body": dict(key.attributes), "holder": id, "home": scope, "revision": 1}
     free = Condition("attribute_not_exists(#id) OR #holder = :holder", {"holder": id})

@@ -21,7 +21,7 @@ T = TypeVar("T")
 # The most unique keys and references that a transaction can write. It can have 100 actions, and may need four for the
 # item, the audit event, the idempotency key and the change log.
 MAX_RELATIONS = 96
-TRIES = 12  # the most attempts of a change that conflicts with other changes. Then aws.Unavailable is raised
+TRIES = 12  # the most attempts of a change that conflicts with others. The last failure raises aws.Unavailable
 _UNLEASED = Condition("attribute_exists(#id) AND attribute_not_exists(#lease) AND attribute_not_exists(#expires)")
 _PAUSE = 0.02  # seconds by which the maximum pause between two attempts grows with each attempt
 
@@ -137,7 +137,7 @@ def commit(
             failing = all_writes[failed.indexes[0]].failing
         if not isinstance(failing, Taken):
             raise _error_of(failing)
-        taken.pop(failing.key, None)  # these writes name the item that held the key before, but now another may hold it
+        taken.pop(failing.key, None)  # the key may have another owner now, so these writes are outdated
         if taking := _take_over(item_writes, failing, created, endings):
             taken[failing.key] = taking
         pause(number)

@@ -164,7 +164,7 @@ def _parse_one(flag: str, kind: str, text: str) -> Any:
 
 
 def _finite(number: float) -> float:
-    """Return the number. Raises ValueError if JSON cannot represent it, such as infinity."""
+    """Return the number. Raises ValueError for a number that JSON cannot represent, such as infinity."""
     if not math.isfinite(number):
         raise ValueError("not finite")
     return number

@@ -162,7 +162,7 @@ def _read_key() -> str:
 
 
 def _end(client: Client) -> None:
-    """Delete the API key that a client sends. It is no error if the service rejects this key already."""
+    """Delete the API key that a client sends. Do nothing if the service already rejects this key."""
     try:
         client.send("DELETE", "/api_keys/self")
     except ApiError as error:

@@ -136,7 +136,7 @@ def _begin(open_session: "Callable[[], Session]", work: Callable[[], _Prepared])
     from tunnel_edge.tunnels import background
 
     if sys.platform != "linux":
-        open_session()  # before the thread starts, because two threads must not open the session at the same time
+        open_session()  # the session is opened here, so that two threads do not open it at the same time
         return background.start_in_thread(work)
 
     def work_in_child() -> _Prepared:

@@ -33,12 +33,12 @@ from edge.store.records import Unavailable, Undecodable
 
 _SWEEP, _PARTS = 0.5, 4  # seconds between sweeps. After each sweep, a different quarter of the accounts is checked
 _RESYNC_PERIOD = 180.0  # seconds between two reads of all records of an account
-_MAX_PENDING, _MAX_SEARCHES = 2000, 64  # the most names that load or wait; the most concurrent searches for accounts
+_MAX_PENDING, _MAX_SEARCHES = 2000, 64  # the most names that load or wait, and the most concurrent searches
 _MAX_RESTORING = 32  # names from Envoy's earlier configuration that are loaded at the same time
 
 
 class Loader:
-    """The names that one edge host has `loaded`. Reads of cold names by other parts of control also use its `budget`.
+    """Loads the names of one edge host. Reads of cold names by other parts of control also use the loader's `budget`.
 
     `report` receives Envoy's errors about a plan, and an empty NameErrors when the name is unloaded.
     """
@@ -90,7 +90,7 @@ class Loader:
 
     @property
     def is_restored(self) -> bool:
-        """Return whether Envoy's earlier names, from before control started, are all loaded or removed."""
+        """Return whether all names that Envoy had before control started are loaded or removed."""
         return not self._restored
 
     def request(self, names: Iterable[str]) -> None:
@@ -252,7 +252,7 @@ class Loader:
             await self._sender.refuse(pending.server_names | {name})
 
     async def _send_certificates(self, server_names: Iterable[str], account: str, pair: KeyPair) -> None:
-        """Send certificates without routes for some seconds. Unknown names and spellings with capitals get these."""
+        """Send certificates without routes, for unknown names and spellings with capitals. `sweep` removes them."""
         for server_name in server_names:
             if not self._pages.is_full or server_name in self._pages:
                 self._pages.add(server_name, account, time.monotonic())

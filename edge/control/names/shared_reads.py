@@ -14,7 +14,7 @@ class SharedReads(Generic[K, T]):
     def __init__(self, read: Callable[[K], Awaitable[T]]) -> None:
         self._read = read
         self._running: dict[K, asyncio.Task[T]] = {}
-        self._waiting: dict[K, asyncio.Task[T]] = {}  # for each key: the read that begins when its running read ends
+        self._waiting: dict[K, asyncio.Task[T]] = {}  # for each key: the read that begins after the running read
 
     async def get(self, key: K) -> T:
         """Return the result of a read that begins after this call. Raises the errors of the read."""

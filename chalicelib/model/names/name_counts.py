@@ -26,7 +26,8 @@ MAX_COOLDOWN = 10_000  # the most names of an account in cooldown; with more, th
 COUNT = "count"  # the id of the record with an account's name counts
 _PATH = "/names"
 _BOUNDS: Mapping[str, int] = {"names": MAX_NAMES, "cooldown": MAX_COOLDOWN}
-_AT_ONCE = 50  # the most records in one transaction; each lists the cooldowns that end at one time
+# the most records of ended cooldowns that one transaction removes; a record lists all cooldowns that end at one second
+_AT_ONCE = 50
 
 
 class TooManyNames(LimitReached):

@@ -24,7 +24,7 @@ class NameKey:
     """The record of a unique key.
 
     `scope` and `owner_id` are the primary key of the item that owns the unique key exclusively. `sharers` are the
-    primary keys of the items of `account` that share it.
+    primary keys of the items of `account` that share the unique key.
     """
 
     account: str

@@ -14,7 +14,7 @@ from chalicelib.storage.records.change_log import ItemKey
 
 ID = "certificate"
 SCOPE = items.scope(EDGE, f"/{ID}")
-ITEM_KEY = ItemKey(SCOPE, ID)  # the primary key of the certificate's record; entries of the change log contain this key
+ITEM_KEY = ItemKey(SCOPE, ID)  # in the change log, this primary key makes edge hosts read the certificate
 _ORDER, _STATE = "order", "renewal"
 CONTEXT = vault.context(EDGE, ID)
 _ABSENT = Condition("attribute_not_exists(#id)")

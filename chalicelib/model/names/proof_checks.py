@@ -54,7 +54,8 @@ def find_due(now: int, limit: int) -> list[DueCheck]:
         due_checks += [check for record in read if record and (check := _decode_live(Item.from_record(record)))]
     live = {(_scope(check.account), check.id) for check in due_checks}
     for id in entries:
-        if valid.get(id) not in live:  # a query returns the oldest entries first, so this one would come back each time
+        # Remove invalid entries: a query returns the oldest entries first, so each query would return them again.
+        if valid.get(id) not in live:
             dynamodb.do(Write.delete(_DUE, id))
     # Another edge host can have claimed a check since the query. A claim postpones `next_at`.
     return [check for check in due_checks if check.proof.next_at <= now]

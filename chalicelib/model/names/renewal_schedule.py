@@ -25,7 +25,7 @@ from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 
 SCOPE = items.scope(EDGE, "/renewals")
-RENEWAL = "renewal"  # the hidden value of a reservation: the copy of the reservation's entry
+RENEWAL = "renewal"  # the name in `unseen` under which a reservation stores the copy of its entry
 _EXISTS = Condition("attribute_exists(#id)")
 # A distant Unix second. The ids of entries start with the number of seconds from an entry's time to this second, so the
 # entry that is due first sorts last.

@@ -53,7 +53,7 @@ class ReservedDomain(Described):
 
     @property
     def is_verified(self) -> bool:
-        """Return whether the domain is proved now. False while its DNS record is missing. Raises MalformedRecord."""
+        """Return whether the domain is proved and its DNS record exists. Raises MalformedRecord."""
         progress = self.progress
         return progress is not None and progress.status == "verified"
 
@@ -109,11 +109,11 @@ class ServedReservation:
     proxy_protocol: bool = False
     is_readable: bool = True
     keep_headers: tuple[str, ...] = ()
-    modules: Mapping[str, Any] = field(default_factory=dict, hash=False)  # records of modules, by module name
+    modules: Mapping[str, Any] = field(default_factory=dict, hash=False)  # modules as they are stored, by name
 
     @staticmethod
     def of(item: Item) -> "ServedReservation | None":
-        """Return the reservation of an item, or None if its domain is unknown."""
+        """Return the reservation of an item, or None if the domain of the item is unknown."""
         try:
             stored = records.decode(ReservedDomain, item)
         except MalformedRecord as malformed:
@@ -132,7 +132,7 @@ class ServedReservation:
 
 
 def _decode_keys(item: Item) -> ServedReservation | None:
-    """Return a malformed reservation, with its domain from its unique keys. Return None if they lack the domain."""
+    """Return a malformed reservation, with its domain from its unique keys. Return None if these lack the domain."""
     keys = {f"{key.kind}": f"{key.value}" for key in item.unique_keys}
     domain = keys.get(_RESERVED_DOMAIN, "").partition("/")[2]
     is_proved = PROVED_DOMAIN in keys or base_names.KIND in keys
@@ -256,7 +256,7 @@ def _list_scope(item: Item) -> str | None:
     """Return the partition key of the list of proved domains with a domain. Return None for a wildcard."""
     try:
         stored = records.decode(ReservedDomain, item)
-    except MalformedRecord:  # read the domain from a unique key; otherwise a deleted reservation would stay in the list
+    except MalformedRecord:  # without its domain, a deleted reservation would stay in the list of proved domains
         domain = next((key.value for key in item.unique_keys if key.kind == PROVED_DOMAIN), domains.WILDCARD)
     else:
         domain = stored.domain if stored.progress and stored.progress.holds else domains.WILDCARD

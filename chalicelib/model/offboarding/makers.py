@@ -72,7 +72,7 @@ class MakerEvents:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the events of the last minute, unless they were read just now. Raises aws.Unavailable."""
+        """Read the events of the last minute, at most every _FRESH seconds. Raises aws.Unavailable."""
         if time.monotonic() - self._read_at < _FRESH:
             return
         self._read_at = time.monotonic()
@@ -84,7 +84,10 @@ class MakerEvents:
         return [resource for maker in makers for resource in self._latest.get(maker, {}).values()]
 
     def find_made_by(self, maker: str, *, since: int = 0) -> list[TreeResource]:
-        """Return the resources that a maker has created since a Unix second. Raises aws.Unavailable."""
+        """Return the resources that an API key or federated credential has created since a Unix second.
+
+        Raises aws.Unavailable.
+        """
         events = reading.read_actions_of(self._account, maker, _ACTIONS, since=since, is_busy=self._is_busy)
         resources = {resource.id: resource for resource in _read_resources(events)}
         return list((resources | self._latest.get(maker, {})).values())
@@ -93,7 +96,7 @@ class MakerEvents:
 def _read_resources(events: Iterator[Item]) -> Iterator[TreeResource]:
     for _, event in records.decode_each(Event, events):
         owner = event.details.get("owner_id", "")
-        if "certificate" in event.action:  # the event does not name an owner: the requester owns the certificate
+        if "certificate" in event.action:  # the requester of a certificate owns it, and the event names no owner
             owner = event.actor.get("owner_id", "")
         yield TreeResource(event.resource_id, str(owner), event.actor.get("key_id", ""), event.details)
 

@@ -27,7 +27,7 @@ _AT_ONCE = 100  # the number of found resources after which a search pauses to l
 
 @dataclass(frozen=True)
 class OffboardingResult:
-    """The result of one call. `ended` counts the resources that this call has ended, by kind."""
+    """The result of one call of `offboard`. `ended` counts the resources that this call has ended, by kind."""
 
     complete: bool
     retry_after: int

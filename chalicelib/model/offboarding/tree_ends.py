@@ -24,7 +24,7 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.revocation_lists import Chunk
 from chalicelib.storage.records.writes import Overtaken
 
-BUDGET = 7.0  # seconds after which a call starts no more transactions, so that it takes at most _CALL seconds
+BUDGET = 7.0  # seconds after which a call starts no more transactions, so that the call ends within _CALL seconds
 _CALL = 8  # the most seconds that one call of an offboarding takes
 MAX_KEPT = 100  # the most kept resources that a response lists; further ones are only counted
 

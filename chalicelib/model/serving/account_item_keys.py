@@ -89,7 +89,7 @@ def digest(versions: Iterable[str]) -> str:
 
 
 def item_key_in(account: str, id: str) -> ItemKey:
-    """Return the item key of the item with an id in an account."""
+    """Return the item key of an account's item, given its id."""
     return ItemKey(items.scope(account, kinds.identify(id).path), id)
 
 
@@ -200,7 +200,7 @@ class _Walk:
                 self._add_parts(sites.list_policies(address))
 
     def _add_key_owner(self, key: NameKey, of_kinds: Iterable[kinds.Kind]) -> bool:
-        """Add the account's items of some kinds to which a unique key refers. Return whether there are any."""
+        """Add the item of the account that owns a unique key, if it is of one of some kinds. Return whether it is."""
         item_keys = [item_key for kind in of_kinds if (item_key := self._find_key_owner(key, kind))]
         for item_key in item_keys:
             if kinds.identify(item_key.id) is kinds.TUNNELS:
@@ -226,7 +226,7 @@ class _Walk:
     def _add_edge(self, item_key: ItemKey) -> None:
         """Add an edge with all records that it refers to.
 
-        An HTTPS edge is added after its routes were read, because it is decoded together with them.
+        An HTTPS edge is added after its routes were read, because an HTTPS edge is decoded together with its routes.
         """
         if kinds.identify(item_key.id) is kinds.HTTPS_EDGES:
             routes = routes_item_key(item_key)

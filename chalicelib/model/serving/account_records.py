@@ -114,8 +114,9 @@ class AccountRecords:
         )
 
     def extend(self, more: "AccountRecords") -> "AccountRecords":
-        """Return these records with more records of the account that were read later. Records that both have must be
-        equal.
+        """Return these records together with `more` records of the account.
+
+        `more` was read later. Records that are in both must be equal.
         """
         reserved = {reservation.id: reservation for reservation in (*self.reservations, *more.reservations)}
         first, second = self.request, more.request

@@ -99,7 +99,7 @@ class AccountView:
         """Return whether challenges of certificate authorities are refused for a host.
 
         They are refused for a host below TUNNEL_DOMAIN that the account has not reserved: another account may soon get
-        it, and a certificate for the host would still be valid then.
+        the host, and a certificate for the host would still be valid then.
         """
         return not self.is_own_domain(host) and self.reservation_of(account, host) is None
 
@@ -122,7 +122,7 @@ class AccountView:
         return next((rejected[id] for id in ids if id in rejected), "")
 
     def is_covered(self, certificate: str, host: str) -> bool:
-        """Return whether the certificate chosen for a host covers it.
+        """Return whether the certificate with which a host answers covers the host.
 
         Only the operator's certificate is checked, because `certificate` chooses others only if they cover the host.
         """
@@ -141,7 +141,7 @@ class AccountView:
         refusals = sites.find_refusals(tunnel, restrictions, self.policies)
         site = Site(name, tunnel, "", (), self.refuses_challenges(tunnel.account, name), refusals)
         source, passwords = sites.find_passwords(restrictions)
-        if tunnel.proto == "tls":  # the edge cannot check passwords in encrypted traffic, so it refuses all visitors
+        if tunnel.proto == "tls":  # if a password is required, refuse all: the edge cannot read encrypted passwords
             return replace(site, refusals=ip_policies.REFUSE_ALL) if passwords else site
         certificate = self.certificate(tunnel.account, name, now)
         if not certificate:
@@ -155,7 +155,10 @@ class AccountView:
         return None if port_of(host) else self._newest_tunnel(host)
 
     def tunnel_at(self, port: str) -> ServedTunnel | None:
-        """Return the tunnel that serves a port. None if an edge has the port, or TCP_PORTS does not contain it."""
+        """Return the tunnel that serves a port.
+
+        Return None without such a tunnel, if an edge has the port, or if TCP_PORTS does not contain the port.
+        """
         is_available = int(port) in self.tcp_ports and not self.edge_at_port(port)
         return self._newest_tunnel(self._address(port)) if is_available else None
 

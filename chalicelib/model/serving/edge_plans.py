@@ -18,7 +18,7 @@ from chalicelib.model.serving.states import HostFacts
 from chalicelib.model.serving.streams import Destinations
 
 State = Literal["live", "unproved", "refused"]
-# the page of a closed route, by the reason why it is closed
+# the page with which a route answers, by the reason why the route is closed
 _PAGES = {"": "", "not_enforced": pages.NOT_ENFORCED, "no_backend": pages.NO_BACKEND}
 
 
@@ -283,7 +283,7 @@ def _plan_target(
 def _select_online(weights: tuple[tuple[str, int], ...], view: AccountView) -> tuple[tuple[str, int], ...]:
     """Return the backends that can answer now, with weights, or all backends if none can.
 
-    HTTP responses can always answer, and tunnel groups if a tunnel is online.
+    HTTP responses can always answer. A tunnel group can answer if one of its tunnels is online.
     """
     if len(weights) < 2:
         return weights
@@ -292,7 +292,7 @@ def _select_online(weights: tuple[tuple[str, int], ...], view: AccountView) -> t
 
 
 def _names_served_elsewhere(edge: ServedEdge, view: AccountView) -> Iterator[str]:
-    """Yield names one label below an edge's wildcards that belong to other edges, tunnels or accounts."""
+    """Yield the names that other edges, tunnels or accounts have one label below an edge's wildcards."""
     hosts = set(edge.hosts)
     for name in hosts:
         if name.startswith("*."):

@@ -7,12 +7,12 @@ from chalicelib.model.edges.backends import HttpResponse, Weighted
 from chalicelib.model.edges.served import ServedBackend
 
 MAX_BACKENDS = 200  # the most backends per route, because each change of an edge processes the backends of all routes
-WHOLE = 1_000_000_000  # approximate sum of the weights of a backend's shares; Envoy requires less than 2**32
+WHOLE = 1_000_000_000  # the approximate sum of a backend's weights; Envoy rejects a sum of 2**32 or more
 
 
 @dataclass(frozen=True)
 class Shares:
-    """Tunnel groups and HTTP responses with their weights, all above 0. `error` names backends that were left out."""
+    """Tunnel groups and HTTP responses with their weights, all above 0. `error` names backends that are left out."""
 
     weights: tuple[tuple[str, int], ...] = ()
     error: str = ""
@@ -83,7 +83,7 @@ class _Tree:
         """Remove the children of each backend in a cycle."""
         leading = [id for id in order if self.children(id)]
         bits = {id: 1 << number for number, id in enumerate(leading)}
-        # for each backend, the set of backends below it, as a number with one bit for each backend
+        # For each backend, a number with one bit for each other backend. The bit is 1 if that backend is below it.
         reach = {id: sum(bits.get(child, 0) for child in self.children(id)) for id in leading}
         for middle in leading:
             for id in leading:

@@ -71,7 +71,7 @@ def replace(id: str, session: Session, before: Session) -> bool:
     process has completed a check of the user after that read. Raises aws.Unavailable.
     """
     unchanged = Condition("#body.#checked_at = :checked_at", {"checked_at": before.checked_at})
-    # without `seen_at`: `record_seen` may have written a later time during the check
+    # Keep the stored `seen_at`, because `record_seen` may have written a later time during the check.
     sets = {f"body.{name}": value for name, value in session.to_record().items() if name != "seen_at"}
     return _update(id, {**sets, "checking": None}, unchanged)
 

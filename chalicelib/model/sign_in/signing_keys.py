@@ -17,7 +17,8 @@ from chalicelib.storage.records.decoding import MalformedRecord
 SCOPE = "sign_in_keys"
 CONTEXT = vault.context("edge", "sign-in")
 PERIOD = 30 * 24 * 60 * 60  # seconds for which a key pair signs session tokens
-MARGIN = 60 * 60  # seconds for which a pair is published before its first use, and after the first use of the next pair
+# seconds for which a key pair is published before it signs first, and again after the next pair signs first
+MARGIN = 60 * 60
 _ABSENT = Condition("attribute_not_exists(#id)")
 # seconds from the end of a pair's PERIOD until its record expires, so that sign-in continues if no new pair is made
 _SLACK = 7 * 24 * 60 * 60

@@ -36,7 +36,7 @@ class SshAuthority(Described):
         return {**super().audited_fields(), "fingerprint": details.ssh_fingerprint(self.public_key)}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the fingerprint of the public key as a unique key: no other authority can have it."""
+        """Return the unique key that prevents two authorities with the same public key."""
         return (UniqueKey(_KIND, crypto.public_keys.fingerprint(self.public_key), {"account": account, "id": id}),)
 
     def parameters(self) -> dict[str, Any]:

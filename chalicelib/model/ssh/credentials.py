@@ -42,7 +42,7 @@ class SshCredential(Owned):
 
 @dataclass(frozen=True)
 class Credential:
-    """A credential as a gateway uses it. `acl` are its ACL rules, for `acl.permits`."""
+    """A credential as a gateway uses it. `acl` are the ACL rules that it must obey."""
 
     account: str
     id: str

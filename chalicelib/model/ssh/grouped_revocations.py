@@ -13,8 +13,8 @@ from chalicelib.model.ssh.revocations import Issuer, Revocation
 from chalicelib.storage.records import revocation_lists
 from chalicelib.storage.records.revocation_lists import Chunk, ListFull
 
-# the most revocations per transaction: each writes a record, an event and at most one chunk, and DynamoDB permits
-# 100 writes per transaction
+# the most revocations per transaction: each revocation writes a record, an audit event and at most one chunk, and a
+# transaction of DynamoDB can have 100 writes
 AT_ONCE = 30
 
 
@@ -34,7 +34,7 @@ def revoke(change: Change, issuer: Issuer, group: Sequence[Revocation]) -> int:
     """
     try:
         return revocations.retry(lambda: _attempt(change, issuer, group))
-    except ListFull:  # remove expired entries from the list and try again
+    except ListFull:  # try again after the removal of expired entries from the list
         head = revocation_lists.read(issuer.id)
         if head is None or not revocation_lists.compact(head):
             raise

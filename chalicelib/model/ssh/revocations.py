@@ -1,6 +1,7 @@
-"""Revocations by SSH authorities. Each has a record, which the API shows, and an entry in the list that servers fetch.
+"""Revocations by SSH authorities.
 
-Both change in one transaction. After the deletion of an authority, its list stays until the last entry has ended.
+Each revocation has a record, which the API shows, and an entry in the list that servers fetch. Both change in one
+transaction. After the deletion of an authority, its list stays until the last entry has ended.
 """
 
 from collections.abc import Callable
@@ -90,7 +91,7 @@ def find_issuer(account: str, id: str) -> Issuer | None:
 
 
 def revoke_key(public_key: str) -> Revocation:
-    """Return the revocation of a public key. It revokes all certificates of this key too. Raises ValueError."""
+    """Return the revocation of a public key. All certificates of this key are then revoked too. Raises ValueError."""
     return Revocation(public_key=public_key, key_fingerprint=crypto.public_keys.fingerprint(public_key))
 
 
@@ -114,7 +115,7 @@ def revoke(change: Change, issuer: Issuer, revocation: Revocation) -> Item:
     def add(is_new: bool, listed: list[Write]) -> Item:
         if is_new:
             change.put(record).add(*listed).commit()
-        # With the same record id, the revocation is from an earlier attempt: DynamoDB's response was lost.
+        # If the record exists already, an earlier attempt has stored it, and only DynamoDB's response was lost.
         elif table.read(record.scope, record.id) is None:
             raise AlreadyRevoked
         return record
@@ -212,7 +213,7 @@ def _add(issuer: Issuer, entry: "crypto.packed_revocations.Entry", add: Callable
 
     try:
         return _change_list(issuer, entry, change)
-    except ListFull:  # remove expired entries from the list and try again
+    except ListFull:  # try again after the removal of expired entries from the list
         head = revocation_lists.read(issuer.id)
         if head is None or not revocation_lists.compact(head):
             raise

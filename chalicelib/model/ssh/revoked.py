@@ -50,7 +50,7 @@ def build_krl(heads: Sequence[Head]) -> bytes:
     live = {
         head: [crypto.packed_revocations.expire(packed, now) for packed in revocation_lists.read_packed(head.authority)]
         for head in heads
-        if head.count  # save a read for each empty revocation list
+        if head.count  # do not read the entries of empty revocation lists
     }
     return crypto.krl.make(
         version=sum(head.version for head in heads),
@@ -69,7 +69,7 @@ def _is_valid(item: Item) -> bool:
     if not switches.is_on(item):
         return False
     certificate = IssuedUserCertificate.of(item.body)
-    _ = certificate.bind  # only to raise MalformedRecord if the ACL rules in the certificate are malformed
+    _ = certificate.bind  # raise MalformedRecord if the ACL rules in the certificate are malformed
     entries = (revocations.describe_certificate(item).entry, revocations.revoke_key(certificate.public_key).entry)
     chunks = [(revocation_lists.chunk_of(certificate.ssh_certificate_authority_id, entry), entry) for entry in entries]
     is_revoked = any(crypto.packed_revocations.holds(chunk.packed, entry) for chunk, entry in chunks)

@@ -64,7 +64,7 @@ class RecordClass:
 
 # the kinds that are not "portable"
 _NOT_PORTABLE: Mapping[Kind, Portability] = {
-    kinds.API_KEYS: "described",  # the table stores no tokens, only digests of them
+    kinds.API_KEYS: "described",  # the table stores digests of tokens, but no tokens
     kinds.TUNNELS: "omitted",  # the gateway of a tunnel would not serve an imported copy
 }
 PORTABILITY: Mapping[Kind, Portability] = {
@@ -159,7 +159,7 @@ def classify(scope: str, id: str) -> RecordClass:
 def match_account(account: str) -> Condition:
     """Return the DynamoDB condition that a record contains the id of an account.
 
-    Entries of the change log do not meet it, because they contain the account's id only inside lists.
+    Entries of the change log do not meet this condition, because they contain the account's id only inside lists.
     """
     texts = (
         "contains(#scope, :account)",

@@ -19,7 +19,8 @@ from chalicelib.storage.records.items import Item
 if TYPE_CHECKING:
     from chalicelib.crypto.chains import Chain
 
-RESERVATION = "reserved_domain"  # the hidden attribute of an issued certificate: the id of its reserved domain
+# the attribute of an automatic certificate that contains the id of its reserved domain; responses do not show it
+RESERVATION = "reserved_domain"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -141,12 +141,15 @@ def list_online(account: str) -> list[Item]:
 
 
 def has_all_labels(tunnel: Item, labels: Mapping[str, Any]) -> bool:
-    """Return whether the tunnel of an item has all `labels`. False if `labels` is empty, and for agent tunnels."""
+    """Return whether the tunnel of an item has all `labels`.
+
+    Return False if `labels` is empty, and for agent tunnels.
+    """
     return are_labels_included(tunnel.body.get("labels", {}), labels)
 
 
 def are_labels_included(tunnel_labels: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
-    """Return whether a tunnel with the labels `tunnel_labels` has all `labels`. False if `labels` is empty."""
+    """Return whether `tunnel_labels` contain all `labels`. Return False if `labels` is empty."""
     return bool(labels) and labels.items() <= tunnel_labels.items()
 
 

@@ -162,7 +162,7 @@ class ServedTunnel:
     ip_policies: tuple[str, ...] = ()
 
     def has_lapsed(self, now: float) -> bool:
-        """Return whether the tunnel's separate lease is over at a Unix time. False if it has none."""
+        """Return whether the tunnel's separate lease is over at a Unix time. Return False without such a lease."""
         return 0 < self.expires <= now
 
 
@@ -213,7 +213,7 @@ def list_special(item: Item, name: str) -> list[Write]:
 
 
 def _gateway_fields(tunnel: AgentTunnel | BackendTunnel) -> dict[str, Any]:
-    """Return the fields that depend on the kind of tunnel, for the record in its gateway's list."""
+    """Return the fields of a tunnel's record in its gateway's list that depend on the kind of tunnel."""
     if isinstance(tunnel, BackendTunnel):
         return {"labels": tunnel.labels}
     named = {"ip_policies": tunnel.ip_policies} if tunnel.ip_policies else {}

@@ -87,7 +87,7 @@ def main(words: list[str]) -> None:
         with root.make_context(PROGRAM, [*words]) as context:
             root.invoke(context)
         sys.stdout.flush()
-    except click.exceptions.Exit as end:  # --help or --version was handled
+    except click.exceptions.Exit as end:  # after --help or --version
         sys.exit(end.exit_code)
     except click.UsageError as error:
         command_line.exit_with_usage(error)

@@ -53,7 +53,7 @@ def migrate(applies: bool, folder: Path | None) -> None:
 
 def forms() -> Forms:
     """Return the stored types of all kinds and of their modules. A stored type is the dataclass of a record's body."""
-    # accounts have no endpoint, so no `Resource` declares their stored type
+    # No `Resource` declares the stored type of accounts, because the API has no endpoint for accounts.
     internal_types: dict[Kind, type[Stored]] = {kinds.ACCOUNTS: accounts.Account}
     served = {resource.kind: resource for resource in (*resources.load_all(), *edges.load_all())}
     return Forms(

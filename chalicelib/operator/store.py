@@ -12,7 +12,7 @@ from chalicelib.storage import provisioning, vault
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.records import items, table
 
-_DAY = 24 * 60 * 60  # seconds in a day
+_DAY = 24 * 60 * 60
 
 group = OperatorGroup("store", help="The table and the key that the environment names.")
 

@@ -76,7 +76,7 @@ def _switch(change: Change, id: str, to: Switch) -> None:
 
 
 def _find_noun(id: str) -> str:
-    """Return the word for an id's kind in audit actions, for example "account". Raises CommandError."""
+    """Return the word for the kind of an id in actions of audit events, such as "account". Raises CommandError."""
     kind = next((kind for kind in _KINDS if kind.has(id)), None)
     if kind is None:
         accounts.check_account(id)

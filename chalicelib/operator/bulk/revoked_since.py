@@ -55,7 +55,7 @@ class Comparison:
         credentials_scan = ScanFolder(self.folder / "admitted", purpose)
         revocations_scan = ScanFolder(self.folder / "revoked", purpose)
         with self._use_later_table():
-            # read the ids of deleted accounts now, because the threads of the scan would read them several times
+            # Read the ids of deleted accounts now, and once. Later, each thread of the scan would read them.
             _ = self._deleted
         segments.scan(credentials_scan, _SELECTED, self._compare, self.report)
         with self._use_later_table():
@@ -112,7 +112,7 @@ class Comparison:
     def _use_later_table(self) -> Iterator[None]:
         """In a `with` block, read from the later table instead of the restored table.
 
-        Raises CommandError if it cannot be read.
+        Raises CommandError if the later table cannot be read.
         """
         _ = self._restored_table
         try:

@@ -99,8 +99,8 @@ def scan(
 ) -> int:
     """Read all segments of the table in parallel, and append the lines that `handle` returns for each page.
 
-    Return the number of records, including those of an earlier run. A page is handled again if the process ends before
-    its position is in the file. Raises the errors of `handle`, CommandError, aws.Unavailable.
+    Return the number of records, including those of an earlier run. If the process ends before a page's position is in
+    the file, the page is handled again. Raises the errors of `handle`, CommandError, aws.Unavailable.
     """
     total, progress = folder.open(), _Progress()
 

@@ -31,7 +31,7 @@ from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.records import items, table, unique_keys
 from chalicelib.storage.records.items import Item
 
-_NAMELESS = ("key_type", "role")  # event details with fixed words: such a word can equal the name, and must stay
+_NAMELESS = ("key_type", "role")  # event details that never contain a name; a fixed word in them can equal the name
 _NAMES = ("name", "before.name", "after.name")  # paths of the user's name in the details of an event about a user
 _EXISTS = Condition("attribute_exists(#id)")
 
@@ -54,7 +54,7 @@ def forget_user(account: str, name: str) -> tuple[str, int]:
     count = 0
     for event in _list_events(account):
         if sets := _replace_name(event, name, id):
-            with suppress(ConditionFailed):  # the event has expired since it was read
+            with suppress(ConditionFailed):  # skip an event that has expired since it was read
                 dynamodb.do(Write.update(*event.key, _EXISTS, sets=sets))
                 count += 1
     return id, count

@@ -83,11 +83,11 @@ class Import:
         if conflicts:
             lines = "\n".join(conflicts[:_MAX_SHOWN])
             raise CommandError(f"Nothing was imported. There are {len(conflicts)} conflicts:\n{lines}")
-        with suppress(ConditionFailed):  # another process has just begun to import the same account
+        with suppress(ConditionFailed):  # another process has begun the same import in this moment
             dynamodb.do(Write.put({"scope": item_key[0], "id": item_key[1], "body": body, "revision": 1}, _ABSENT))
 
     def _check_target(self) -> None:
-        """Raise CommandError if the account has more records than a new one."""
+        """Raise CommandError if the account has more resources than a new account has."""
         for kind in kinds.TABLE:
             maximum = 1 if kind in (kinds.USERS, kinds.API_KEYS) else 0
             is_listed = kind.path and "{" not in kind.path and kind is not kinds.AUDIT_EVENTS

@@ -51,14 +51,14 @@ def _reject_duplicates(credentials: list[BasicCredential]) -> list[BasicCredenti
 
 
 class BasicAuth(Enabled):
-    """Lets only visitors pass that send a user name and its password (RFC 7617)."""
+    """Admits only visitors that send a user name and its password (RFC 7617)."""
 
     credentials: Annotated[list[BasicCredential], entries(1, _MAX_CREDENTIALS), After(_reject_duplicates)]
     f"""The users that may pass, at most {_MAX_CREDENTIALS}."""
 
 
 class ShownBasicAuth(Enabled):
-    """Lets only visitors pass that send a user name and its password (RFC 7617)."""
+    """Admits only visitors that send a user name and its password (RFC 7617)."""
 
     credentials: list[ShownBasicCredential]
     """The users that may pass."""
@@ -66,7 +66,7 @@ class ShownBasicAuth(Enabled):
 
 def _describe(shape: type[Enabled], parent: str) -> type[Enabled]:
     """Return a subclass of the model `shape`. Its description names `parent`, for example "an HTTPS edge route"."""
-    description = f"Lets only visitors of {parent} pass that send a user name and its password (RFC 7617)."
+    description = f"Admits only visitors of {parent} that send a user name and its password (RFC 7617)."
     return type(shape.__name__, (shape,), {"__doc__": description})
 
 

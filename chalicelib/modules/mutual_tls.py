@@ -21,7 +21,7 @@ def _reject_duplicates(ids: list[str]) -> list[str]:
 
 
 class MutualTls(Enabled):
-    """Lets only clients connect that have a certificate of one of the named authorities."""
+    """Accepts only clients with a certificate of one of the named authorities."""
 
     certificate_authority_ids: Annotated[
         list[Annotated[str, id_of("certificate_authority_ids")]],
@@ -32,18 +32,18 @@ class MutualTls(Enabled):
 
 
 class ShownMutualTls(Enabled):
-    """Lets only clients connect that have a certificate of one of the named authorities."""
+    """Accepts only clients with a certificate of one of the named authorities."""
 
     certificate_authorities: list[Ref]
     """The authorities that the client's TLS certificate is checked against."""
 
 
 class HttpsMutualTls(MutualTls):
-    """Lets only clients connect that have a certificate of one of the named authorities. TLS must end at the edge."""
+    """Accepts only clients with a certificate of one of the named authorities. TLS must end at the edge."""
 
 
 class ShownHttpsMutualTls(ShownMutualTls):
-    """Lets only clients connect that have a certificate of one of the named authorities."""
+    """Accepts only clients with a certificate of one of the named authorities."""
 
 
 def _build_response(module: MutualTlsModule, _edge: Item, call: Call) -> dict[str, Any]:

@@ -119,7 +119,7 @@ def _require_one(providers: EndpointOAuthProvider) -> EndpointOAuthProvider:
 
 
 class OAuth(Enabled):
-    """Lets only users pass that have logged in at an identity provider."""
+    """Admits only users who have logged in at an identity provider."""
 
     provider: Annotated[EndpointOAuthProvider, After(_require_one), max_encoded(_MAX_PROVIDER)]
     f"""Identity provider configuration: exactly one.
@@ -150,7 +150,7 @@ class OAuth(Enabled):
 def _build_response(module: OAuthModule, route: Item, call: Call) -> dict[str, Any]:
     context = vault.context(route.account, route.id)
     edge = (items.find_parent(route.scope) or ("", ""))[1]
-    sees_secret = call.caller.limits.covers(f"edges:write@{edge}")  # a key that may replace the secret may read it
+    sees_secret = call.caller.limits.covers(f"edges:write@{edge}")  # may replace the secret, so may see it
     providers = {
         name: provider
         and {**provider.to_record(), "client_secret": provider.open_secret(context) if sees_secret else ""}

@@ -13,7 +13,7 @@ from chalicelib.model.edges.modules.user_agent_filter import MODULE, UserAgentMo
 from chalicelib.model.edges.user_agents import MAX_COST
 from chalicelib.schema.rules import After, Before, WithData, entries, if_null, max_bytes, max_encoded
 
-_MAX_LIST = 4608  # the most characters in a list of patterns: compiling the slowest list of this size takes 1 s
+_MAX_LIST = 4608  # the most characters in a list of patterns, so that a request spends at most 1 s on compiling them
 
 
 def _check_pattern(pattern: str) -> str:

@@ -25,7 +25,7 @@ def _check_secret(secret: str, above: Mapping[str, Any]) -> str:
 
 
 class WebhookVerification(Enabled):
-    """Lets only requests pass that a webhook provider signed with a secret, whatever their method."""
+    """Admits only requests that a webhook provider signed with a secret, whatever their method."""
 
     provider: WebhookProvider
     """The provider that sends the webhooks. `SVIX` also stands for all providers that follow Standard Webhooks."""
@@ -35,7 +35,7 @@ class WebhookVerification(Enabled):
 
 
 class ShownVerification(Enabled):
-    """Lets only requests pass that a webhook provider signed with a secret, whatever their method."""
+    """Admits only requests that a webhook provider signed with a secret, whatever their method."""
 
     provider: WebhookProvider
     """The provider that sends the webhooks."""
@@ -46,7 +46,7 @@ class ShownVerification(Enabled):
 
 def _build_response(module: WebhookModule, route: Item, call: Call) -> dict[str, Any]:
     edge = (items.find_parent(route.scope) or ("", ""))[1]
-    sees_secret = call.caller.limits.covers(f"edges:write@{edge}")  # a key that may replace the secret may read it
+    sees_secret = call.caller.limits.covers(f"edges:write@{edge}")  # may replace the secret, so may see it
     context = vault.context(route.account, route.id)
     return {**vars(module), "secret": module.open_secret(context) if sees_secret else ""}
 

@@ -22,4 +22,4 @@ DOCUMENTED: tuple[Routes, ...] = (
     *modules.load_all(),
     openapi.ROUTES,
 )
-ALL: tuple[Routes, ...] = (*DOCUMENTED, docs.ROUTES)  # the OpenAPI document does not describe /docs
+ALL: tuple[Routes, ...] = (*DOCUMENTED, docs.ROUTES)  # with /docs, which the OpenAPI document does not describe

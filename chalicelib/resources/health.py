@@ -15,7 +15,7 @@ from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.aws import AwsError
 from chalicelib.storage.records.items import Item
 
-_SECONDS = 5  # the least time between two checks by one process
+_SECONDS = 5  # the least number of seconds between two checks by one process
 _NAME = "health"  # the id of a record that does not exist; reading this record tests the table
 
 

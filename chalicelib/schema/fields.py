@@ -1,4 +1,4 @@
-"""The fields that the tables of the specification share (SPEC 2.1–2.3)."""
+"""Fields that several resources have, with their rules (SPEC 2.1–2.3)."""
 
 from datetime import datetime
 from typing import Annotated
@@ -31,7 +31,7 @@ BackendId = Annotated[str, id_of("backend_id", "must be the id of a backend (bkd
 
 Uri = Annotated[str, Documented({"format": "uri"})]
 Timestamp = Annotated[str, Documented({"format": "date-time"})]
-# with this format, clients that are generated from the OpenAPI document hide the value
+# the format of secrets: clients that are generated from the OpenAPI document hide a value with this format
 SECRET = Documented({"format": "password"})
 
 

@@ -26,7 +26,7 @@ class Body(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
-    # in JSON Schema, require all fields of a response
+    # The JSON Schema of a response must require all fields, because every response has all of them.
     model_config |= {"json_schema_serialization_defaults_required": True}
 
     def values(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def model(shape: type[Shape]) -> type[Body]:
         nested, undefined = _nest(shape), dict.fromkeys(_list_redeclared(shape), PydanticUndefined)
         if undefined:  # otherwise the model would inherit the defaults that base classes of the shape have
             nested = type(nested.__name__, (nested,), undefined)
-        bases: Any = (Body, nested)  # pydantic prefers the annotations and defaults of the last base class
+        bases: Any = (Body, nested)  # pydantic takes annotations and defaults from the last base class
         _models[shape] = create_model(shape.__name__, __base__=bases, __module__=shape.__module__)
     return _models[shape]
 
@@ -113,5 +113,5 @@ def _list_field_names(read_by: type[Body], path: tuple[int | str, ...]) -> list[
         return list(names)
     below = names[str(path[0])]
     inner = next(part for part in (below, *get_args(below)) if isinstance(part, type) and issubclass(part, Body))
-    # in a path, the index of an entry can follow the name of an array: skip it
+    # skip the index of an entry after the name of an array
     return _list_field_names(inner, path[2:] if isinstance(path[1], int) else path[1:])

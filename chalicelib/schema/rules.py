@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class After:
     """A check of a value that already has the field's type.
 
-    `check` returns the value, possibly converted; its ValueError names the accepted values. `json_schema` is the part
-    of the rule that JSON Schema can express.
+    `check` returns the value, possibly converted. A ValueError of `check` names the accepted values. `json_schema` is
+    the part of the rule that JSON Schema can express.
     """
 
     check: Callable[..., Any]
@@ -92,7 +92,7 @@ class WithContext(After):
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Limits with pydantic's names, such as `ge`, for the preceding type in an annotation.
+    """Limits of the preceding type in an annotation, with pydantic's names, such as `ge`.
 
     Pydantic writes their JSON Schema.
     """

@@ -1,7 +1,7 @@
 """Shapes of bodies: annotated classes that follow the tables of the specification line by line.
 
-The annotations contain the rules. `models.check` reads requests with them. Only `make openapi` uses the shapes of
-responses and the docstrings below fields. Python ignores these docstrings.
+The annotations contain the rules. `models.check` validates requests by these classes. Only `make openapi` uses the
+shapes of responses and the docstrings below fields. Python ignores these docstrings.
 """
 
 import inspect

@@ -255,7 +255,7 @@ class ApiKeys(OwnedResource):
 
     def get_own(self, call: Call) -> Item:
         key = table.read(self.scope(call), call.caller.key)
-        if key is None:  # the key was deleted during this request
+        if key is None:  # deleted during this request
             raise _build_unknown_key_error()
         return key
 
@@ -265,7 +265,7 @@ class ApiKeys(OwnedResource):
 
 
 def _exceeds(rules: AccountRules, item: Item) -> bool:
-    """Return whether an existing key breaks the account's current rules. True if the key's record is malformed."""
+    """Return whether an existing key breaks the account's current rules, or is malformed."""
     try:
         stored = ApiKey.of(item.body)
         limits = KeyLimits(tuple(stored.scopes), stored.end, tuple(stored.allowed_networks))

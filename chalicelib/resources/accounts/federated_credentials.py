@@ -161,7 +161,7 @@ def remove(change: Change, scope: str, id: str) -> bool:
             return False
         removal = change.remove(credential)
         _check_unused(credential)
-        trees.close(credential)  # from here on, no exchange of a token can create an API key
+        trees.close(credential)  # token exchanges with the credential can create no more API keys
         try:
             _check_unused(credential)
             removal.commit()

@@ -122,7 +122,7 @@ def _permit(caller: Caller) -> None:
 
 
 def _check_owner(resource: Resource, call: Call) -> None:
-    """Raise Forbidden if the caller does not own the resource, NotFound if it does not exist."""
+    """Raise NotFound if the resource does not exist, Forbidden if the caller does not own it."""
     item = table.find(resource.scope(call), call.id)
     if item is None:
         raise resource.missing()

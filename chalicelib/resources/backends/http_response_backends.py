@@ -10,8 +10,8 @@ from chalicelib.schema.fields import DescribedShape, Line, Shown, Text
 from chalicelib.schema.json_schema import MAX_BYTES
 from chalicelib.schema.rules import After, between, entries, form, if_null, if_zero, max_bytes
 
-# Headers that a backend cannot set: headers about the connection or the length of the body (RFC 9110, 7.6.1 and 8.6),
-# and headers that Envoy does not accept.
+# Headers that a backend must not set. They are about the connection or the length of the body (RFC 9110, 7.6.1 and
+# 8.6), or Envoy rejects them.
 _NOT_OF_A_RESPONSE = (
     *("connection", "content-length", "host", "keep-alive", "proxy-connection"),
     *("te", "trailer", "transfer-encoding", "upgrade"),

@@ -21,7 +21,7 @@ from chalicelib.schema.fields import DescribedShape, OwnerId, TracedShape
 from chalicelib.schema.rules import After, entries, if_null, max_bytes
 from chalicelib.storage.client.aws import AwsError
 
-_MAX_ACL_BYTES = 32 * 1024  # limited so that a page of 100 credentials fits into a response of Lambda
+_MAX_ACL_BYTES = 32 * 1024  # with this limit, a page of 100 credentials fits into a response of Lambda
 
 
 def _check_public_key(text: str) -> str:

@@ -106,7 +106,8 @@ def build_common_fields(
     """Return the fields that user and host certificates have in common.
 
     The key id is the id of the resource, and the serial is random. `valid_until` is by default the time of creation
-    plus the default lifetime: from the authority's policy (`bounds`), or else `default`.
+    plus the default lifetime. `bounds` (the policy of the authority) can set the default lifetime. Otherwise it is
+    `default`.
     """
     return {
         "key_id": id,

@@ -102,7 +102,7 @@ def make(caller: Caller, id: str, request: UserCreate) -> New:
 
 
 def make_within(lifetime: timedelta | None, caller: Caller, id: str, request: UserCreate) -> New:
-    """Return a new certificate. With `lifetime`, it must end within this time from now."""
+    """Return a new certificate. If `lifetime` is set, the certificate must end within this time from now."""
     if errors := ssh_fields.check_bind(request.extensions):
         raise InvalidRequest.of(errors)
     signer = ssh_signing.find_signer(caller, kinds.SSH_USER_CERTIFICATES, request)

@@ -81,7 +81,8 @@ class Tunnels(Resource):
         """Return the online tunnels on a page of the list, and whether there may be more."""
         items, has_more = super().list_items(call, page)
         online = online_tunnels.keep_online(items)
-        count = page.limit + (len(online) < len(items))  # one item beyond the page proves that another page follows
+        # One tunnel beyond the page shows that another page follows.
+        count = page.limit + (len(online) < len(items))
         while has_more and len(online) < count:
             items, has_more = super().list_items(call, replace(page, before_id=items[-1].id))
             online += online_tunnels.keep_online(items)

@@ -35,7 +35,7 @@ _CONFIG = Config(
     retries={"mode": "standard", "total_max_attempts": 3},
     max_pool_connections=64,
     tcp_keepalive=True,
-    parameter_validation=False,  # AWS validates the parameters: invalid ones raise Misconfigured
+    parameter_validation=False,  # AWS validates parameters; `call` raises Misconfigured for invalid ones
 )
 # `parse_answer` parses the answers of these operations, which contain no timestamps. botocore parses all other answers.
 PARSED = (
@@ -60,10 +60,10 @@ _last_call: ContextVar[float] = ContextVar("last_call", default=math.inf)
 def client(service: str) -> Any:
     """Return the client of a service ("dynamodb", "kms"), one per process.
 
-    It calls AWS_ENDPOINT_URL if that is set, else the emulator at LOCALSTACK_HOST if that is set, else AWS.
+    The client calls AWS_ENDPOINT_URL if that is set, else the emulator at LOCALSTACK_HOST if that is set, else AWS.
     """
     if service not in _clients:
-        with _lock:  # creating clients of one session is not thread-safe
+        with _lock:  # botocore cannot create two clients of a session at once
             if service not in _clients:
                 _clients[service] = _connect(service)
     return _clients[service]
@@ -147,7 +147,7 @@ def _connect(service: str) -> Any:
         service_client = _session().create_client(service, config=config)
     name = service_client.meta.service_model.service_id.hyphenize()
     service_client.meta.events.register_first(f"before-parse.{name}", blank_unreadable)
-    # this handler of botocore adds headers about retries, which AWS does not read
+    # remove botocore's handler that adds headers about retries, because AWS does not read them
     service_client.meta.events.unregister("request-created", handlers.add_retry_headers)
     service_client.meta.events.register_first(f"before-call.{name}", _set_host)
     service_client.meta.events.register_first(f"needs-retry.{name}", _retry_incomplete)
@@ -162,7 +162,7 @@ def _connect(service: str) -> Any:
 
 @cache
 def _session() -> Session:
-    """Return the session of all clients. It is botocore's: importing boto3 takes 40 ms more."""
+    """Return botocore's session, which all clients share. To import boto3 would take 40 ms more."""
     session = get_session()
     models.install(session)
     transport.install(session)
@@ -248,7 +248,7 @@ def _retry_incomplete(response: tuple[Any, dict[str, Any]] | None, operation: An
 
 
 def _is_complete(answer: Any, parsed: Mapping[str, Any], operation: Any) -> bool:
-    """Return whether an answer is complete. It must have the declared length, and JSON if the operation returns any."""
+    """Return whether an answer has the declared length, and contains JSON if the operation returns any."""
     content = answer.content
     if len(content) != int(answer.headers.get("Content-Length") or len(content)):
         return False
@@ -263,7 +263,7 @@ def _is_complete(answer: Any, parsed: Mapping[str, Any], operation: Any) -> bool
 
 
 def _retry_conflict(response: tuple[Any, dict[str, Any]] | None, **_: object) -> None:
-    """Make botocore retry a single write that conflicted with a transaction. By default, it does not."""
+    """Make botocore retry a single write that conflicted with a transaction. By default, botocore does not."""
     parsed = response[1] if response else {}
     if parsed.get("Error", {}).get("Code") == "TransactionConflictException":
         parsed["Error"]["Code"] = "TransactionInProgressException"
@@ -271,7 +271,7 @@ def _retry_conflict(response: tuple[Any, dict[str, Any]] | None, **_: object) ->
 
 @contextmanager
 def deadline() -> Iterator[None]:
-    """Raise Unavailable for calls in a `with` block after 13 seconds. So API Gateway gets a response in time."""
+    """In a `with` block, refuse calls after 13 seconds with Unavailable, to answer before API Gateway's timeout."""
     before = _last_call.set(time.monotonic() + _DEADLINE)
     try:
         yield
@@ -295,5 +295,5 @@ def translate_errors() -> Iterator[None]:
 
 # Create DynamoDB's client now: Lambda gives a full CPU to the import, and only a part of a CPU to a request.
 if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
-    with suppress(BotoCoreError):  # the first request tries again, and reports the error
+    with suppress(BotoCoreError):  # the first request creates the client again, and reports the error
         call_directly("dynamodb")

@@ -19,7 +19,7 @@ def note(service: str, code: str = "") -> None:
 
 
 def conflict() -> bool:
-    """Count a transaction that conflicted with another one. Return False, which `_try_transaction` returns then."""
+    """Count a transaction that conflicted with another one. Return False, so that the caller tries again."""
     COUNTS[CONFLICTS] += 1
     return False
 

@@ -1,7 +1,7 @@
 """Calls without botocore's pipeline. The pipeline takes most of the CPU time of a call.
 
 If such a call fails in any other way than by a false condition, botocore repeats it and translates its errors. So a
-write whose answer is lost is done again, as botocore itself does.
+write is repeated if its answer is lost, the same as in botocore.
 """
 
 import hashlib
@@ -59,7 +59,7 @@ class DirectCaller:
         self._user_agent: str = client.meta.config.user_agent
 
     def call(self, operation: str, parameters: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the answer to a call. Return None if it failed, or if only botocore can send it.
+        """Return the answer to a call. Return None if the call failed, or if only botocore can send it.
 
         Raises ClientError if the condition of a write is false.
         """
@@ -67,9 +67,10 @@ class DirectCaller:
         return answers[0] if answers else None
 
     def call_each(self, operation: str, calls: Sequence[dict[str, Any]]) -> list[dict[str, Any]] | None:
-        """Send calls at the same time, given by their parameters. Return their answers, or None if one failed.
+        """Send calls with the given parameters at the same time. Return their answers.
 
-        Return None also if only botocore can send them. Raises ClientError if the condition of a write is false.
+        Return None if a call failed, or if only botocore can send the calls. Raises ClientError if the condition of a
+        write is false.
         """
         name, transport = OPERATIONS[operation], self._client._endpoint.http_session
         if not isinstance(transport, Transport):  # botocore uses a proxy or other certificate authorities

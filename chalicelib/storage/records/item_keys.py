@@ -52,7 +52,7 @@ def build_new(scope: str, id: str) -> ItemKey:
 def list_possible(scope: str, id: str) -> list[ItemKey]:
     """Return the primary keys that an item's record can have.
 
-    Reads in this order also find a record that another process moves at the same time.
+    Read the keys in this order. Otherwise the reads can miss a record that another process moves at the same time.
     """
     item_key, latest_key = (scope, id), build_latest(scope, id)
     item_keys = [latest_key]

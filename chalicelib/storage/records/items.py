@@ -188,7 +188,7 @@ def decode_with_body(record: Mapping[str, Any] | None) -> Item | None:
 
 
 def decode_live(record: Mapping[str, Any] | None) -> Item | None:
-    """Return the item of a record, which can be malformed. None if it has expired."""
+    """Return the item of a record, even if it is malformed. Return None if it has expired."""
     item = Item.from_record(record) if record else None
     return item if item and item.is_live else None
 

@@ -113,7 +113,7 @@ def commit(
     created: Sequence[Item] = (),
     endings: Endings | None = None,
 ) -> None:
-    """Do all writes or none. If the condition of a write is false, raises its `failing`, or Overtaken if that is None.
+    """Do all writes or none. If the condition of a write is false, raise the write's `failing`, or else Overtaken.
 
     `proof` is the primary key of a record that the writes create. If DynamoDB's answer was lost, this record proves
     that the writes were done. `created` are the new items. If a unique key of a new item belongs to another item, the

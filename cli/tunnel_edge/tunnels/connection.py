@@ -91,7 +91,8 @@ class Connection:
     def _on_sentence(self, line: str) -> None:
         """Handle a line of text from a gateway of an older version, which sends no events as JSON.
 
-        A sentence such as "https://demo.example.com is online." shows that the tunnel is open. Others are notices.
+        A sentence such as "https://demo.example.com is online." shows that the tunnel is open.
+        Other sentences are notices.
         """
         url, _, rest = line.strip().partition(" ")
         if "://" in url and rest == "is online.":

@@ -149,7 +149,7 @@ class NameResolver:
         for item_key in [item_key for item_key, update in updates.items() if update is None]:
             values.pop(item_key, None)
         different = {item_key for item_key, update in updates.items() if before.values.get(item_key) != update}
-        all_keys = frozenset(values)  # a frozenset, so that comparisons do not compute its hashes again
+        all_keys = frozenset(values)  # a frozenset stores the hashes of its keys, which makes the comparisons fast
         same = {name for name, item_keys in used.items() if item_keys.isdisjoint(different) and item_keys <= all_keys}
         changed = replace(before.request, hosts=before.request.hosts - same)
         reachable_values = account_reads.complete(changed, values, self._tunnel_domain, self._read)

@@ -227,7 +227,7 @@ def _tls_settings() -> ssl.SSLContext:
 
 
 async def _wait_until(holds: Callable[[], bool]) -> None:
-    """Wait some seconds at most until a condition holds."""
+    """Wait until a condition is true, but at most `_TIMEOUT` seconds."""
     end = time.monotonic() + _TIMEOUT
     while not holds() and time.monotonic() < end:
         await asyncio.sleep(0.05)

@@ -266,7 +266,7 @@ def _gateway_sockets(gateway: str, link_authority: str) -> _Sockets:
 
 @lru_cache(1024)
 def _group_sockets(gateways: frozenset[str], link_authority: str) -> _Sockets:
-    """Return the transport sockets for mutual TLS to the gateways of tunnels. Without gateways, they accept no peer."""
+    """Return the transport sockets for mutual TLS to gateways. Without gateways, the sockets accept no peer."""
     tls = build_mutual_tls(sorted(gateways) or ["none"], link_authority)
     return _sockets(v3.UpstreamTlsContext(common_tls_context=tls, auto_host_sni=True))
 

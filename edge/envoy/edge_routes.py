@@ -126,7 +126,7 @@ def _add_routes(host: v3.VirtualHost, plan: Plan, target: RouteTarget) -> None:
 
 
 def _template(route: ServedRoute) -> v3.Route:
-    """Return an Envoy route with the fields that all of Envoy's routes for one route of the edge share."""
+    """Return an Envoy route with the fields that all Envoy routes of one edge route have in common."""
     template = v3.Route()
     if route.match_type == "exact_path":
         template.match.path = route.match

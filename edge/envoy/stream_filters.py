@@ -13,8 +13,8 @@ from edge.envoy.filters import access_log, blocking
 from edge.envoy.http_manager import SERVER_NAME_KEY
 from edge.process.settings import Settings
 
-_ATTEMPTS = 3  # attempts to connect, to different tunnels of a group
-_EARLY = 16 << 10  # bytes that may arrive before the upstream is connected
+_ATTEMPTS = 3  # the most attempts to connect, to different tunnels of a group
+_EARLY = 16 << 10  # the most bytes that may arrive before the upstream is connected
 _CLOSED = "closed"  # the name of a cluster that never exists: Envoy closes connections to it
 _AFTER_HANDSHAKE = v3.TcpProxy(  # otherwise, a tunnel would get connections of clients that fail the handshake
     upstream_connect_mode=v3.ON_DOWNSTREAM_TLS_HANDSHAKE, max_early_data_bytes=parts.number(_EARLY)

@@ -1,1 +1,1 @@
-"""The issuer: it orders and renews certificates of reserved domains at a CA, by ACME."""
+"""The issuer, which orders and renews certificates of reserved domains at a CA, by ACME."""

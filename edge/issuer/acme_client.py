@@ -58,7 +58,7 @@ class CaSettings:
 
 
 class NewOrder(messages.NewOrder):
-    """A new order. It can name the certificate that it replaces (RFC 9773, section 5)."""
+    """A new order, which can name the certificate to replace (RFC 9773, section 5)."""
 
     replaces: str | None = json_field("replaces", omitempty=True)
 

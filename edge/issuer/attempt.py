@@ -53,7 +53,7 @@ class Current(NamedTuple):
 class Attempt:
     """Attempts to obtain certificates.
 
-    `txt` writes TXT records for challenges by DNS. It is None if no DNS zone is configured.
+    `txt` writes TXT records for challenges by DNS. `txt` is None if no DNS zone is configured.
     """
 
     ca: AttemptCa
@@ -113,7 +113,7 @@ class Attempt:
     def _find_replaced(self, current: Current | None) -> x509.Certificate | None:
         """Return the certificate that a new order must name as replaced, or None.
 
-        It is None if the order renews no certificate, or if the CA has no renewal information (RFC 9773).
+        The result is None if the order renews no certificate, or if the CA has no renewal information (RFC 9773).
 
         An order that names the replaced certificate does not count towards the CA's rate limits.
         """
@@ -177,7 +177,7 @@ class Attempt:
 
 
 def find_plan(ca: AttemptCa, id: str, certificate: x509.Certificate, now: int) -> Plan:
-    """Return when to renew a certificate. The plan also says when to ask the CA again for a suggested time."""
+    """Return when to renew a certificate, and when to ask the CA again for a suggested time."""
     try:
         window = ca.renewal_window(certificate)
     except AttemptFailed as failed:  # without the CA's window, the lifetime decides when to renew

@@ -1,4 +1,4 @@
-"""The issuer: works through the schedule of automatic certificates."""
+"""Works through the schedule of automatic certificates: claims due entries and makes attempts."""
 
 import asyncio
 import time
@@ -72,7 +72,7 @@ class Issuer:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def poll(self) -> None:
-        """Start due attempts, as many as there are threads. Raises aws.AwsError."""
+        """Start as many due attempts as there are free threads. Raises aws.AwsError."""
         room, now = self._pace.attempts - self.count, int(self._now())
         due = await self._call(renewal_schedule.find_due, now, _MAX_READ) if room else []
         if not due:

@@ -1,4 +1,4 @@
-"""Builds the parts of the issuer from the settings, and starts it (`python -m edge issuer`)."""
+"""Builds the parts of the issuer from the settings, and starts the issuer (`python -m edge issuer`)."""
 
 import asyncio
 import time

@@ -1,8 +1,8 @@
 """Creates the private keys of certificates.
 
 A short-lived child process creates and encrypts each key, so that no key is in the issuer's memory. The child runs
-`python -m edge.issuer.key_making`. It reads a KeyWish as JSON from its standard input, and writes a SealedKey as JSON
-to its standard output.
+`python -m edge.issuer.key_making`. The child reads a KeyWish as JSON from its standard input, and writes a SealedKey as
+JSON to its standard output.
 """
 
 import base64

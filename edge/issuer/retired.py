@@ -96,7 +96,7 @@ class Retired:
                 log.event("certificate_malformed", certificate=rejected.certificate_id)
 
     def _replace(self, rejected: RejectedCertificate) -> None:
-        """Schedule another order for a rejected certificate, unless one is running.
+        """Schedule another order for a rejected certificate, unless an order is running.
 
         Raises MalformedRecord, aws.AwsError.
         """

@@ -18,7 +18,7 @@ from edge.issuer.rules import outcomes
 from edge.proofs.servers import Unreachable
 
 _TIMEOUT = 5.0  # timeout of one update in seconds
-_PATIENCE, _PAUSE = 60.0, 1.0  # most seconds until all name servers have a record, and seconds between checks
+_PATIENCE, _PAUSE = 60.0, 1.0  # the most seconds until all name servers have a record, and seconds between checks
 _TTL = 1  # TTL of the records in seconds: short, because the CA reads each record only once
 
 FindWithout = Callable[[str, str], Coroutine[Any, Any, list[str]]]  # called with a name and a value. Raises Unreachable

@@ -1,7 +1,7 @@
 """Certificate authorities of the edge, for local domains and for connections between its hosts.
 
-A user can make browsers trust the authority for a local domain. Name constraints limit it to that domain, so a stolen
-key is useless for other domains.
+A user can make browsers trust the authority for a local domain. Name constraints limit the authority to that domain, so
+a stolen key is useless for other domains.
 """
 
 import ipaddress

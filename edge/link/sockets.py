@@ -1,7 +1,7 @@
 """Socket options for buffers and keepalive, and Unix sockets in a folder.
 
-All TCP connections of a machine share a limited amount of memory. When it is exhausted, the kernel drops packets of
-every connection, which slows down all of them. By default the kernel buffers up to 32 MiB of unread data per
+All TCP connections of a machine share a limited amount of memory. When this memory is exhausted, the kernel drops
+packets of every connection, which slows down all of them. By default the kernel buffers up to 32 MiB of unread data per
 connection.
 """
 

@@ -42,7 +42,7 @@ class ReadBudget:
         domains.find_registrable(tunnel_domain)  # loads the public suffix list now, not while a visitor waits
 
     def take(self, name: str, now: float) -> Exceeded:
-        """Count the reads for a name in both budgets. If one is used up, count nothing and return which one."""
+        """Count the reads for a name in both budgets. If a budget is used up, count nothing and return which one."""
         domain, cost = self._group(name), self._cost(name)
         self._total.refill(self._rate, now)
         if self._total.tokens < min(cost, self._rate):
@@ -181,5 +181,5 @@ def is_host(name: str) -> bool:
 
 
 def is_proved_by(name: str, domain: str) -> bool:
-    """Return whether a proof of a domain can affect a name. It can if the name is the domain or below it."""
+    """Return whether a proof of a domain can affect a name: the domain itself, or a name below it."""
     return domains.is_below(name, domain.removeprefix(domains.WILDCARD))

@@ -96,7 +96,10 @@ def plan_names(names: Iterable[str], records: AccountRecords, now: datetime, ser
 
 
 def plan_edge(id: str, records: AccountRecords, now: datetime, service: Service) -> Plan | None:
-    """Return the plan of an edge at the time `now`. Return None if it does not exist or its account is switched off."""
+    """Return the plan of an edge at the time `now`.
+
+    Return None if the edge does not exist, or if its account is switched off.
+    """
     planner = _Planner(records, now, service)
     edge = planner.view.edges.get(id)
     return planner.plan_edge(edge) if edge else None
@@ -113,10 +116,10 @@ def plan_port(port: str, records: AccountRecords, now: datetime, service: Servic
 
 
 def is_special_edge(edge: ServedEdge) -> bool:
-    """Return whether the names of an edge are special.
+    """Return whether the names of an edge are special. Special names need a separate filter chain or listener in Envoy.
 
-    Special names need a separate filter chain or listener in Envoy. That is so if the edge has mutual TLS, OAuth or a
-    `min_version` other than 1.2, or forwards bytes without HTTP.
+    The names are special if the edge has mutual TLS, OAuth or a `min_version` other than 1.2, or forwards bytes without
+    HTTP.
     """
     termination = edge.modules.get(tls_termination.MODULE)
     has_other_version = termination is not None and termination.min_version not in _DEFAULT_VERSIONS

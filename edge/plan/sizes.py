@@ -24,8 +24,7 @@ from edge.plan.names import NamePlan
 # Memory measured in Envoy, in KiB. A constant with LETTERS in its name is a factor: bytes of memory for each byte of a
 # text. An entry is a route in Envoy's configuration. One route of an edge needs several entries, for example one for
 # gRPC and one for each pattern of a user agent filter.
-# KiB of control for the records of a name that is not served any more. Envoy has no resources of the name.
-WITHDRAWN_KIB = 1
+WITHDRAWN_KIB = 1  # a name that is not served any more: control has its records, Envoy has no resources of it
 # KiB of a name with its certificate and 404 page, of a tunnel, and of an edge's route with its first entry.
 _NAME_KIB, _TUNNEL_KIB, _ROUTE_KIB = 37.0, 6.0, 7.0
 _LETTERS_OF_CHAIN = 6.5  # bytes for each byte of a chain above _CHAIN_KIB: Envoy stores the text and the parsed chain

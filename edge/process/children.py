@@ -51,7 +51,7 @@ class Child:
         self._task = asyncio.create_task(self._watch())
 
     def restart(self) -> None:
-        """End the program. It is then started again."""
+        """End the program. The program is then started again."""
         if self.pid and self._process:
             self._process.send_signal(self.program.stop)
 

@@ -21,7 +21,7 @@ def _label(text: bytes, instance: str) -> bytes:
 
 
 def _join(texts: Iterable[bytes]) -> bytes:
-    """Join metrics to one text. It has the HELP and TYPE of each metric once, before all its samples."""
+    """Join metrics to one text. The text has the HELP and TYPE of each metric once, before all its samples."""
     metrics: dict[bytes, tuple[list[bytes], list[bytes]]] = {}
     for text in texts:
         name = b""

@@ -72,7 +72,7 @@ class ProcessMetrics(Collector):
 
 
 def read_from(socket: Path, path: str = "/metrics") -> ReadMetrics:
-    """Return a function that reads the metrics of another process. It raises OSError."""
+    """Return a function that reads the metrics of another process. The function raises OSError."""
 
     async def read() -> bytes:
         try:
@@ -85,7 +85,10 @@ def read_from(socket: Path, path: str = "/metrics") -> ReadMetrics:
 
 
 def read_instances(sockets: Mapping[str, Path], path: str = "/metrics") -> ReadMetrics:
-    """Return a function that reads the metrics of all instances of a process. It raises OSError if none answers."""
+    """Return a function that reads the metrics of all instances of a process.
+
+    The function raises OSError if no instance answers.
+    """
 
     async def read() -> bytes:
         texts = await read_each(sockets, path)

@@ -1,6 +1,6 @@
 """The metrics of loaded names: server names with resources in Envoy.
 
-They contain no names of accounts or visitors.
+The metrics contain no names of accounts or visitors.
 """
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest

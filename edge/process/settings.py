@@ -149,7 +149,7 @@ class Settings:
 
     @cached_property
     def access_log_file(self) -> str:
-        """Return the path of Envoy's access log. It is absolute by default, because Envoy runs in another folder."""
+        """Return the path of Envoy's access log, by default an absolute one, because Envoy runs in another folder."""
         return self.access_log or str(self.directory.resolve() / "access.log")
 
     def own_file(self, name: str) -> Path:
@@ -199,7 +199,7 @@ class Settings:
         return self._folder(self.link_dir) / f"{gateway}.sock"
 
     def _folder(self, path: str) -> Path:
-        """Return a path, made absolute. Return EDGE_DIR for "".
+        """Return the absolute path of a folder. Return EDGE_DIR for "".
 
         A relative path would be wrong for Envoy, which runs in another folder.
         """

@@ -86,7 +86,7 @@ class _Part:
         self._replacing = asyncio.create_task(self._replace(self._replacing))
 
     def restart(self) -> None:
-        """End the process that serves. It is then started again."""
+        """End the process that serves. The process is then started again."""
         if self._serving:
             self._serving.restart()
 
@@ -133,7 +133,7 @@ class _Part:
 
 
 def _build_program(name: str, settings: Settings) -> tuple[Program, ReadyAddress]:
-    """Return the program of a part, and the address at which it reports that it is ready."""
+    """Return the program of a part, and the address at which the program reports that it is ready."""
     command = [*_PYTHON, name.lower()]
     if name == _CONTROL:
         return Program(name, command), settings.discovery_socket

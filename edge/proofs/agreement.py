@@ -1,6 +1,7 @@
 """Decides whether the name servers of a domain agree on its records. This file does no I/O.
 
-They agree if a majority of the answering servers, and at least a quorum (a number of servers), return the same records.
+The servers agree if a majority of the answering servers, and at least a quorum (a number of servers), return the same
+records.
 """
 
 from collections import Counter

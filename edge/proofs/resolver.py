@@ -1,6 +1,6 @@
 """Looks up the DNS records of domains, with a deadline.
 
-They are the TXT and CNAME records that prove the ownership of a domain, and its CAA records.
+The records are the TXT and CNAME records that prove the ownership of a domain, and its CAA records.
 """
 
 import asyncio

@@ -73,10 +73,10 @@ class Reach(Protocol):
 
 
 class AuthoritativeServers:
-    """Finds the authoritative name servers of a domain name's zone.
+    """Finds the authoritative name servers of a domain name's zone, by the resolver of this host.
 
-    It uses the resolver of this host. At most `max_servers` servers are queried, only at addresses that `may_ask`
-    permits. If there are fewer than `min_servers` such addresses, the name counts as unreachable.
+    At most `max_servers` servers are queried, only at addresses that `may_ask` permits. If there are fewer than
+    `min_servers` such addresses, the name counts as unreachable.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ def build_source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/e
 def build_complete_source(settings: Sequence[tuple[str, int]]) -> Source:
     """Return a source that finds up to eight name servers of a zone. Raises SettingError.
 
-    Unlike the servers from `build_source`, they can have private addresses, and a single server is enough. If
+    Unlike the servers from `build_source`, these servers can have private addresses, and a single server is enough. If
     `settings` (DNS_SERVERS) is not empty, the source returns the resolvers in it.
     """
     if settings:

@@ -38,7 +38,7 @@ async def exchange(question: Message, address: str, port: int, within: float) ->
 
 
 class BoundedNameserver(Do53Nameserver):
-    """A name server of a dnspython resolver. It rejects large answers before they are parsed."""
+    """A name server of a dnspython resolver. The name server rejects large answers before they are parsed."""
 
     async def async_query(
         self,

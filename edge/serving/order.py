@@ -145,9 +145,9 @@ class Sender:
     async def _try(
         self, resources: NameResources, kind: Literal["scope", "secret"], part: Resource | None
     ) -> Rejection | None:
-        """Send the scope or the secret of a name. If Envoy rejects it, restore the accepted earlier version.
+        """Send the scope or the secret of a name. If Envoy rejects it, restore the version that Envoy accepted before.
 
-        If the name's first secret is rejected, it is not removed, since that would end the handshakes that wait for it.
+        A rejected first secret is not removed, because a removal would end the handshakes that wait for the secret.
         """
         if part is None or not self._is_latest(resources):
             return None

@@ -1,7 +1,7 @@
 """The plans of an account's special names. This file does no I/O.
 
-A special name needs a separate filter chain or listener in Envoy, for example for mutual TLS or TLS passthrough.
-Envoy always has the resources of special names. It requests the resources of other names on demand.
+A special name needs a separate filter chain or listener in Envoy, for example for mutual TLS or TLS passthrough. Envoy
+always has the resources of special names. Envoy requests the resources of other names on demand.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,7 @@
 """Builds Envoy's resources for special names and for TCP ports. This file does no I/O.
 
-A special name needs a separate filter chain or listener. Envoy always has the resources of special names. It requests
-the resources of other names on demand.
+A special name needs a separate filter chain or listener. Envoy always has the resources of special names. Envoy
+requests the resources of other names on demand.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -37,7 +37,7 @@ class Callbacks:
         self._records, self._clock = dependencies.records, dependencies.clock
 
     async def answer(self, visit: Visit) -> Reply:
-        """Return the response. Raises ExchangeFailed, TooManyExchanges, aws.Unavailable."""
+        """Return the response to a request. Raises ExchangeFailed, TooManyExchanges, aws.Unavailable."""
         match visit.endpoint.removeprefix(SERVICE):
             case "callback" if visit.method == "GET":
                 return await self._callback(visit)

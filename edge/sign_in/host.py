@@ -1,7 +1,7 @@
 """Answers requests to the sign-in service's own host, `sign-in.` below TUNNEL_DOMAIN.
 
-Its path /callback is the redirect URI of all OAuth applications. On its page /confirm, visitors confirm that a host may
-use a managed OAuth application, which belongs to the operator.
+The path /callback of this host is the redirect URI of all OAuth applications. On the page /confirm, visitors confirm
+that a host may use a managed OAuth application, which belongs to the operator.
 """
 
 import hmac

@@ -93,7 +93,7 @@ def no_session(path: str) -> Reply:
 
 
 def denial(address: str, provider: str, path: str) -> Reply:
-    """Return the response to a user who is signed in but may not pass. It shows the user's address or name."""
+    """Return the response to a user who is signed in but may not pass. The page shows the user's address or name."""
     user = address or "this user"
     text = f"{user} ({TITLES[provider]}) may not visit this page."
     return page(403, text, link=(sign_in_link(path), "Sign in as somebody else"))

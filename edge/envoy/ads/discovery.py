@@ -82,7 +82,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
         return names
 
     def restore(self, name: Name, value: bytes | None) -> None:
-        """Replace a rejected resource by an earlier encoding. If `value` is None, remove it."""
+        """Replace a rejected resource with an earlier encoding. If `value` is None, remove the resource."""
         self.catalog.restore(name, value)
         self.send([name])
 
@@ -93,7 +93,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
             woken.set()
 
     def refuse(self, secrets: Collection[str]) -> None:
-        """Answer requests for secrets with a removal. Envoy then ends the handshakes that wait for them."""
+        """Answer requests for secrets with a removal. Envoy then ends the handshakes that wait for the secrets."""
         for stream, woken in self._streams.items():
             stream.refuse(secrets)
             woken.set()

@@ -32,7 +32,7 @@ def _discover(rules: Message) -> v3.ExtensionConfigSource:
 
 # The first filter of each public HTTP connection manager. It checks the visitor and the host of every request.
 HTTP_FILTER = v3.HttpFilter(name=_NAME, config_discovery=_discover(v3.HttpRBAC()))
-# A filter of byte connections. When the client's first byte arrives, it checks for banned server names.
+# A filter of byte connections, which refuses banned server names when the client's first byte arrives.
 NETWORK_FILTER = v3.Filter(name=_CONNECTIONS, config_discovery=_discover(v3.NetworkRBAC()))
 
 

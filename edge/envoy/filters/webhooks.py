@@ -17,7 +17,7 @@ _NO_UPGRADE = v3.RouteAction.UpgradeConfig(upgrade_type="websocket", enabled=v3.
 
 
 def build_filter(settings: Settings) -> v3.HttpFilter:
-    """Return the filter. It answers 413 to bodies above the limit, and 503 if the sign-in service fails.
+    """Return the filter, which answers 413 to bodies above the limit, and 503 if the sign-in service fails.
 
     Envoy does not count the last part of a body, and truncates the body that it sends to the service. So Envoy's limit
     is one byte above the largest permitted body, and the service refuses a body that has this byte.

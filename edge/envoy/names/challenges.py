@@ -9,7 +9,7 @@ from edge.process.settings import Settings
 def build_cluster(settings: Settings) -> Resource:
     """Return the cluster for control's socket for challenges.
 
-    The path is relative, because Envoy runs in its folder.
+    The path of the socket is relative, because Envoy runs in the socket's folder.
     """
     address = v3.Address(pipe=v3.Pipe(path=settings.challenge_socket.name))
     cluster = v3.Cluster(

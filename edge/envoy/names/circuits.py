@@ -1,7 +1,7 @@
 """Builds clusters for routes with a circuit breaker, which count the failures of each tunnel. This file does no I/O.
 
-Envoy counts in windows that follow each other. At the end of a window, it ejects tunnels with too many failures, and
-uses tunnels again that it ejected before.
+Envoy counts in windows that follow each other. At the end of a window, Envoy ejects tunnels with too many failures, and
+uses the tunnels that it ejected earlier again.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Builds Envoy's HTTP connection manager for loaded names. Tunnels and edges share it. This file does no I/O."""
+"""Builds Envoy's HTTP connection manager for loaded names, which tunnels and edges share. This file does no I/O."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -16,7 +16,8 @@ CLIENT_CERTIFICATE: Headers = (
         'Hash=%DOWNSTREAM_PEER_FINGERPRINT_256%;Cert="%DOWNSTREAM_PEER_CERT%";Subject="%DOWNSTREAM_PEER_SUBJECT%"',
     ),
 )
-SCOPE_HEADER = "x-envoy-scope"  # the header that selects a scope. `claims` removes it before the request is forwarded
+# The header that selects a scope. A filter removes the header before the request is forwarded (see `claims`).
+SCOPE_HEADER = "x-envoy-scope"
 _TUNNEL = '{"operators":[{"command":"METADATA","param":"VIRTUAL_HOST:edge:tunnel"},"UPSTREAM_HOST_NAME_WITHOUT_PORT"]}'
 _LOGGED = {
     "account": "%METADATA(VIRTUAL_HOST:edge:account)%",

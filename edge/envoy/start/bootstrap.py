@@ -18,8 +18,8 @@ _NO_RESET = "envoy.reloadable_features.enable_send_rst_on_user_space_socket"
 _PROGRAM_SIZE = 10_000
 # Each second, Envoy returns up to 32 MiB of unused memory to the operating system.
 _RELEASE = v3.MemoryAllocatorManager(bytes_to_release=32 << 20, memory_release_interval=parts.seconds(1))
-# Prefixes of counters that Envoy omits. Control counts the same for each name, certificate and edge. In Envoy, these
-# counters would take memory, and half of the time of a start.
+# Prefixes of counters that Envoy omits. Envoy would have these counters for each name, certificate and edge. They would
+# take memory, and half of the time of a start. Control counts the same.
 _UNCOUNTED = ("cluster.name.", "http.https.rds.", "sds.", "extension_config_discovery.")
 _LISTENERS = parts.copy(parts.ADS)
 # No timeout: after a timeout, Envoy would count as ready without listeners.

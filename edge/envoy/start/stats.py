@@ -62,7 +62,7 @@ def build_cluster(settings: Settings) -> v3.Cluster:
 
 
 def build_listener(settings: Settings) -> v3.Listener:
-    """Return the listener that exposes two paths of the admin interface at a socket."""
+    """Return the listener that serves Envoy's metrics and readiness at a socket."""
     to_admin = v3.RouteAction(cluster="admin")
     routes = [v3.Route(match=v3.RouteMatch(path=path), route=to_admin) for path in ("/stats/prometheus", READY)]
     manager = v3.HttpConnectionManager(

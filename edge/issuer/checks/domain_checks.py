@@ -41,7 +41,7 @@ class Lookups(Protocol):
 
 @dataclass(frozen=True)
 class DomainChecks:
-    """The preflight. It connects only to addresses for which `may_connect` returns true, at `port`."""
+    """The preflight, which connects only to addresses for which `may_connect` returns true, at `port`."""
 
     authority: Callable[[], CaAccount]  # returns the account at the CA. Raises AttemptFailed
     dns: Lookups

@@ -91,7 +91,7 @@ def _read(connection: socket.socket, deadline: float) -> bytes:
 
 
 class _Received:
-    """Offers received bytes by the methods of a socket that `HTTPResponse` calls."""
+    """A socket for `HTTPResponse`, from which only received bytes can be read."""
 
     def __init__(self, received: bytes) -> None:
         self._received = received

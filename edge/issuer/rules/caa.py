@@ -29,7 +29,10 @@ class Wish(NamedTuple):
 
 
 def admits(records: Iterable[CaaRecord], wish: Wish) -> bool:
-    """Return whether CAA records permit an order. A CA that has no names for CAA records does not check them."""
+    """Return whether CAA records permit an order.
+
+    If a CA has no names for CAA records, the records are not checked.
+    """
     normal_records = [record._replace(tag=record.tag.lower()) for record in records]
     if any(record.flags & _CRITICAL and record.tag not in _KNOWN for record in normal_records):
         return False

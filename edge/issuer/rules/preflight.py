@@ -1,4 +1,4 @@
-"""Decides which challenge an order uses, or why it would fail. This file does no I/O.
+"""Decides which challenge an order uses, or why the order would fail. This file does no I/O.
 
 The results of the preflight decide: DNS lookups, and requests to the domain.
 """

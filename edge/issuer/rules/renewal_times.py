@@ -98,6 +98,6 @@ def identify(certificate: x509.Certificate) -> str:
 def _share(certificate_id: str) -> float:
     """Return the point of the CA's window at which to renew, from 0 to 1.
 
-    It is always the same for a certificate, and differs between certificates.
+    The point is always the same for a certificate, and differs between certificates.
     """
     return int.from_bytes(hashlib.sha256(certificate_id.encode()).digest()[:6]) / (1 << 48)

@@ -31,7 +31,7 @@ _COUNTS = r"/stats/prometheus?filter=^listener\.(https?|port)\.downstream_cx_act
 
 
 async def run(settings: Settings, draining: asyncio.Event) -> None:
-    """Run Envoy until it has drained, or until cancelled. Raises SettingError if it cannot start, or ends."""
+    """Run Envoy until it has drained, or until cancelled. Raises SettingError if Envoy cannot start, or ends."""
     timeout = _read_timeout(settings.own_file(BOOTSTRAP))
     arguments = [
         settings.own_file(BOOTSTRAP).name if argument == BOOTSTRAP else argument for argument in ENVOY_ARGUMENTS

@@ -1,4 +1,4 @@
-"""Decides for Envoy about requests to routes and tunnels with passwords."""
+"""Decides whether Envoy may forward requests to routes and tunnels with passwords."""
 
 import asyncio
 import hashlib

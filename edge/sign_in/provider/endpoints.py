@@ -17,9 +17,9 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def read(file: str) -> dict[str, Provider]:
-    """Return the providers. If `file` is not "", its endpoints replace the usual ones.
+    """Return the providers. Raises SettingError, OSError.
 
-    Raises SettingError, OSError.
+    If `file` is not "", the endpoints in this file replace the usual endpoints.
     """
     if not file:
         return dict(PROVIDERS)

@@ -54,7 +54,7 @@ def admit(facts: Facts, rule: SignInRule) -> Permission | None:
 
 
 def is_address(text: str) -> bool:
-    """Return whether a text can be an e-mail address. It must be printable ASCII with one `@` and no spaces."""
+    """Return whether a text can be an e-mail address: printable ASCII with one `@` and no spaces."""
     printable = text.isascii() and text.isprintable() and " " not in text
     return printable and text.count("@") == 1 and len(text) <= _MAX_ADDRESS and not text.startswith("@")
 

@@ -96,7 +96,7 @@ async def _pages(url: str, ask: Ask) -> list[Mapping[str, Any]]:
 async def _id_token(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
     """Return the facts from the id token.
 
-    If a refresh returned no id token, read them from the provider's userinfo endpoint.
+    If a refresh returned no id token, read the facts from the provider's userinfo endpoint.
     """
     return _openid(answer.claims if answer.claims is not None else _object(await ask(answer.provider.facts)))
 

@@ -58,7 +58,7 @@ def build_cookie(confirmations: Confirmations, kid: str, key: bytes) -> str:
 
 
 def token_for(cookie: str, nonce: str) -> str:
-    """Return the CSRF token of a confirmation page. It is valid for one browser and one sign-in."""
+    """Return the CSRF token of a confirmation page. The token is valid for one browser and one sign-in."""
     return hmac.new(cookie.encode(), nonce.encode(), hashlib.sha256).hexdigest()
 
 

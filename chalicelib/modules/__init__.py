@@ -1,6 +1,6 @@
 """The modules of edges and routes (SPEC 2.9, 4.8): one file each.
 
-A file is named like the last segment of its module's path. Its tuple MODULES has one entry for each kind of resource
+The name of a file is the last segment of its module's path. Its tuple MODULES has one entry for each kind of resource
 that can have the module.
 """
 

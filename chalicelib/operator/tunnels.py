@@ -90,7 +90,7 @@ def read_usage(account: str, month: str) -> Mapping[str, Traffic]:
 def open_demo_tunnel(account_id: str, labels: Mapping[str, str]) -> str:
     """Open a demonstration tunnel for DEMO_LEASE seconds. Return its id.
 
-    With labels it is a backend tunnel. Raises UnknownId.
+    With labels, the tunnel is a backend tunnel. Raises UnknownId.
     """
     check_account(account_id)
     return tunnels.open_tunnel(account_id, _build_demo_tunnel(labels), lease=DEMO_LEASE, by=OPERATOR)
@@ -179,7 +179,7 @@ def _lasted_until(owner: TunnelRecord | FormerEdge, second: int) -> bool:
 
 
 def _list_edges(name: str) -> list[FormerEdge]:
-    """Return the current edge with a name or port, if any, and former ones. The latest is first."""
+    """Return the current edge with a name or port, if any, and former edges. The latest edge is first."""
     former = [edge for hostport in list_hostports(name) for edge in histories.read_former_edges(hostport)]
     edge = find_by_name(name, base_names.domain_in_use())
     present = [FormerEdge(edge.account, edge.id, edge.body["created_at"])] if edge else []

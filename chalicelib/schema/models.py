@@ -1,6 +1,6 @@
 """Pydantic models of shapes. Each is created when a request first has a body of its shape.
 
-Only this file imports pydantic. It is imported with the first body, because pydantic takes half of a cold start.
+Only this file imports pydantic. Its import waits for the first body, because it takes half of a cold start.
 """
 
 from collections.abc import Iterator, Mapping

@@ -38,7 +38,7 @@ def hostports_from_keys(item: Item) -> list[str]:
 
 
 def list_edge(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write that adds an edge to the list, or removes it.
+    """Return the write that adds an edge to the list of edges with hostports, or removes the edge.
 
     The list has all edges with hostports. Return no write if the hostports stay the same.
     """

@@ -1,4 +1,4 @@
-"""The operator's certificate for TUNNEL_DOMAIN and its wildcard: the issuer obtains it, and all edge hosts serve it."""
+"""The operator's certificate for TUNNEL_DOMAIN and its wildcard, which all edge hosts serve."""
 
 from dataclasses import asdict, dataclass, field
 
@@ -30,7 +30,7 @@ class OpenedCertificate:
 
 @dataclass(frozen=True)
 class OperatorRenewal:
-    """The state of the operator's certificate, with the revision of its record. The revision is 0 without a record."""
+    """The state of the operator's certificate, with the revision of its record, or 0 without a record."""
 
     renewal: Renewal
     revision: int = 0

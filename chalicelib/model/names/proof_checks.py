@@ -154,14 +154,14 @@ def _entries(item: Item) -> list[str]:
 
 
 def _parse_entry(entry: str) -> tuple[str, str] | None:
-    """Return the primary key of the reservation in the id of a schedule's entry, or None if the id is malformed."""
+    """Return the primary key of the reservation that an entry's id contains, or None if the id is malformed."""
     _, _, named = entry.partition("/")
     account, _, id = named.partition("/")
     return (_scope(account), id) if kinds.ACCOUNTS.has(account) and kinds.RESERVED_DOMAINS.has(id) else None
 
 
 def _decode_live(item: Item) -> DueCheck | None:
-    """Return the check of a reservation. Return None if it is deleted or malformed, or requires no proof."""
+    """Return the check of a reservation. Return None if it is deleted or malformed, or its domain requires no proof."""
     if not item.is_live or not (item.body or item.malformed):
         return None
     try:

@@ -51,7 +51,7 @@ class Proof:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The result of a lookup of the DNS record that proves a domain. If it was not found, `error` gives the reason."""
+    """The result of a lookup of the DNS record that proves a domain. `error` is the reason if it was not found."""
 
     kind: Literal["present", "absent", "unknown"]
     error: str = ""
@@ -134,7 +134,7 @@ def apply_contest(
 def list_proving_domains(host: str) -> tuple[str, ...]:
     """Return the domains that prove a host if they are reserved, in order of precedence.
 
-    A domain proves only itself. `*.d` proves all names below d, including `*.b.d`.
+    A domain without a wildcard proves only itself. `*.d` proves all names below d, including `*.b.d`.
     """
     labels = host.removeprefix(WILDCARD).split(".")
     first = 0 if host.startswith(WILDCARD) else 1

@@ -34,7 +34,7 @@ _LAST = 9_999_999_999
 
 @dataclass(frozen=True)
 class RenewalEntry:
-    """An entry of the schedule: a reservation, and the state of its certificate."""
+    """A schedule entry: a reservation, and the state of its automatic certificate."""
 
     account: str
     reservation: str
@@ -172,7 +172,7 @@ def has_policy(reservation: Item) -> bool:
 
 
 def copy(reservation: Item, renewal: Renewal | None) -> Write:
-    """Return the write that copies a certificate's state into its reservation. With None, it removes the copy."""
+    """Return the write that copies a certificate's state into its reservation. With None, remove the copy."""
     sets = {f"unseen.{RENEWAL}": asdict(renewal) if renewal else None}
     return Write.update(*reservation.key, Condition("attribute_exists(#unseen)"), sets=sets)
 
@@ -192,7 +192,7 @@ def read_valid(reservation: Item) -> Renewal | None:
 
 
 def begin(account: str, id: str) -> tuple[dict[str, object], list[Write]]:
-    """Return the hidden values of a new reservation with a policy, and the write that adds its entry."""
+    """Return `unseen` of a new reservation with a policy, and the write that adds its schedule entry."""
     entry = RenewalEntry(account, id, renewals.begin(int(ids.created_at(id).timestamp())))
     return {RENEWAL: asdict(entry.renewal)}, [entry.put()]
 

@@ -1,5 +1,6 @@
-"""Automatic certificates that a newer one has replaced. The old one stays for a day, and longer if Envoy rejects the
-new one.
+"""Automatic certificates that a newer one has replaced.
+
+A replaced certificate stays for a day, and longer if Envoy rejects the new certificate.
 """
 
 from dataclasses import dataclass

@@ -79,7 +79,7 @@ class ReservedDomain(Described):
         """Return the unique keys of the domain.
 
         Every domain has a key that is unique within its account. Below TUNNEL_DOMAIN it also has the shared key of its
-        base name. Outside, a proved domain also has a key that is unique in the whole service.
+        base name. Outside TUNNEL_DOMAIN, a proved domain also has a key that is unique in the whole service.
         """
         account_key = replace(reserved_key(account, self.domain), field="domain")
         proof = self.progress
@@ -253,7 +253,7 @@ def proved_key(domain: str) -> UniqueKey:
 
 
 def _list_scope(item: Item) -> str | None:
-    """Return the partition key of the list of proved domains with a domain. Return None for a wildcard."""
+    """Return the partition key of the list in which a proved domain belongs. Return None for a wildcard."""
     try:
         stored = records.decode(ReservedDomain, item)
     except MalformedRecord:  # without its domain, a deleted reservation would stay in the list of proved domains

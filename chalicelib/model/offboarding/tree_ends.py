@@ -49,7 +49,7 @@ class Choice:
 
 @dataclass
 class Ends:
-    """Ends resources in one call.
+    """Ends resources in one call of an offboarding.
 
     `counts` has the numbers of ended resources by kind. `kept` has the ids of resources that stay, with their owners.
     """

@@ -84,7 +84,7 @@ class RecordsRequest:
 
 
 def digest(versions: Iterable[str]) -> str:
-    """Return one version text for several versions. It changes if any of the versions changes."""
+    """Return one version text for several versions. The text changes if any of the versions changes."""
     return hashlib.blake2b("\n".join(versions).encode(), digest_size=8).hexdigest()
 
 

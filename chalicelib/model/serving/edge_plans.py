@@ -257,7 +257,7 @@ def _is_proxied(edge: ServedEdge, name: str, view: AccountView) -> bool:
 
 
 def _precedence(route: ServedRoute) -> tuple[bool, int, str]:
-    """Return the sort key of a route: exact paths first, then longer prefixes."""
+    """Return a sort key that puts exact paths first, and longer prefixes before shorter ones."""
     return route.match_type != "exact_path", -len(route.match), route.id
 
 

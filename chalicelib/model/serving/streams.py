@@ -20,7 +20,7 @@ class Destinations:
     """The backends of an edge's connections, with weights.
 
     Connections for a backend that is an HTTP response are closed. `refusal` gives the reason why all connections are
-    refused, `error` the reason why some are.
+    refused. `error` gives the reason why some connections are refused.
     """
 
     weights: tuple[tuple[str, int], ...] = ()

@@ -20,7 +20,7 @@ _KEY = "private_key"
 
 @dataclass(frozen=True, kw_only=True)
 class LinkPair:
-    """A certificate and its authority as PEM, and the Unix second at which it was made."""
+    """A certificate and its authority as PEM, and the Unix second at which the certificate was made."""
 
     chain: str
     authority: str

@@ -73,7 +73,7 @@ def is_within(rule: str, bound: str) -> bool:
 
 
 def permits(acl: Sequence[str], target: str) -> bool:
-    """Return whether rules allow to bind a domain, an address or a label.
+    """Return whether rules permit the binding of a domain, an address or a label.
 
     The target has the form that follows `bind:` in a rule: `a.example.com` or `*.example.com`, `a.example.com:22` or
     `[::1]:22`, `key=value`. Raises ValueError for any other text and for a label with a `*`.

@@ -32,7 +32,7 @@ class SshCredential(Owned):
         return {**super().audited_fields(), "fingerprint": fingerprint}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the public key's fingerprint as a unique key, with a copy of the ACL.
+        """Return the unique key with the public key's fingerprint and a copy of the ACL.
 
         The module `switching` later adds whether the owner is active.
         """

@@ -30,7 +30,7 @@ def is_revoked(chunks: Sequence[Chunk], revocation: Revocation) -> bool:
 def revoke(change: Change, issuer: Issuer, group: Sequence[Revocation]) -> int:
     """Store at most 30 revocations in one transaction. Return how many of them are new to the list.
 
-    Each has a separate event. Raises ListFull, MalformedRecord, aws.Unavailable.
+    Each revocation has a separate audit event. Raises ListFull, MalformedRecord, aws.Unavailable.
     """
     try:
         return revocations.retry(lambda: _attempt(change, issuer, group))

@@ -1,4 +1,4 @@
-"""Policies of SSH authorities: bounds and defaults of the certificates that they sign. The checks have no I/O."""
+"""Policies of SSH authorities: bounds and defaults of the certificates that they sign. The checks do no I/O."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -187,7 +187,7 @@ def _check_options(bounds: PolicyBounds, certificate: Any) -> Iterator[tuple[str
 
 
 def _check_bind(bounds: PolicyBounds, certificate: Any, caller: str | None) -> Iterator[tuple[str, str]]:
-    """Yield the error of bind rules that are missing, or that the policy does not permit."""
+    """Yield an error if bind rules are missing, or if the policy does not permit them."""
     field, value = f"extensions.{acl.EXTENSION}", certificate.extensions.get(acl.EXTENSION)
     if value is None:
         is_required = bounds.require_bind or bounds.allowed_bind is not None

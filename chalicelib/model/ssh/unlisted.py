@@ -1,4 +1,4 @@
-"""Finds revocations that are in a revocation list of another table, but not in this table."""
+"""Finds revocations that another table contains, but that the table TABLE_NAME lacks."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 

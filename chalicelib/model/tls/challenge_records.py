@@ -45,5 +45,5 @@ def remove(domain: str) -> None:
 
 
 def find_domain(item_key: ItemKey) -> str | None:
-    """Return the domain of an answer, given its primary key. Return None if the primary key is not one of an answer."""
+    """Return the domain of an answer, given its primary key. Return None for any other primary key."""
     return item_key.id if item_key.scope == f"{PREFIX}{item_key.id}" else None

@@ -19,7 +19,10 @@ _ALWAYS = Condition("")
 
 @dataclass(frozen=True)
 class TimeSet:
-    """A set of times. Times more than `seconds` ago are removed. It has at most `limit` times; 0 means no limit."""
+    """A set of times. Times more than `seconds` ago are removed.
+
+    The set has at most `limit` times. A `limit` of 0 means no limit.
+    """
 
     id: str
     seconds: int
@@ -42,7 +45,7 @@ def read(sets: Mapping[str, TimeSet], now: int) -> dict[str, list[int]]:
 
 
 def add(times: TimeSet, now: int) -> Write:
-    """Return the write that adds a time to a set. It fails if the set already has `limit` times."""
+    """Return the write that adds a time to a set. The write fails if the set already has `limit` times."""
     room = Condition("attribute_not_exists(#times) OR size(#times) < :most", {"most": times.limit})
     sets = {"expires": now + times.seconds, "revision": 1, "schema": dynamodb.OLDEST_FORMAT}
     member = f"{now}.{secrets.token_hex(4)}"

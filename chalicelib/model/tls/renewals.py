@@ -27,7 +27,7 @@ _MINUTE = 60
 class Renewal:
     """The state of a domain's certificate. It is stored in the schedule of renewals, with a copy in the reservation.
 
-    A job is an order with all its attempts. It begins at `started_at` and ends when a certificate is issued.
+    A job is an order with all its attempts. The job begins at `started_at` and ends when a certificate is issued.
     `is_claimed` is true during an attempt.
     """
 

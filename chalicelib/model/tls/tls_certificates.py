@@ -104,7 +104,10 @@ class ClientAuthority(Described):
 
 @dataclass(frozen=True)
 class ServedCertificate:
-    """A certificate (uploaded or issued automatically) as the edge serves it. A new certificate has a new id."""
+    """A certificate (uploaded or issued automatically) as the edge serves it.
+
+    The chain of a certificate never changes: a new chain is a new certificate with another id.
+    """
 
     account: str
     id: str

@@ -137,7 +137,7 @@ class FederatedCredentials(EditableResource):
         return creation
 
     def apply_changes(self, item: Item, request: Shape) -> Item:
-        """Return the credential with the requested fields. Raises InvalidRequest if they contradict each other."""
+        """Return the credential with the requested fields. Raises InvalidRequest if fields contradict each other."""
         before = records.decode(FederatedCredential, item)
         fields = request.fields_set()
         if "sign_in" in fields:

@@ -102,7 +102,7 @@ def _build_responses(items: Sequence[Item], call: Call) -> list[dict[str, Any]]:
 
 
 def permit(caller: Caller) -> None:
-    """Raise Forbidden unless the caller is an admin, who alone may change and delete SSH authorities."""
+    """Raise Forbidden unless the caller is an admin. Only admins may change and delete SSH authorities."""
     if not caller.acts_for_all:
         raise Forbidden("Only an admin may change or delete an SSH certificate authority.")
 

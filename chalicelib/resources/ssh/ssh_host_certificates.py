@@ -1,6 +1,7 @@
 """SSH host certificates. Clients with `@cert-authority` in known_hosts trust these hosts.
 
-They are like user certificates, but are valid for a year and have no options, because OpenSSH defines none for hosts.
+Host certificates are like user certificates, but are valid for a year and have no options, because OpenSSH defines none
+for hosts.
 """
 
 from __future__ import annotations

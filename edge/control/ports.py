@@ -46,7 +46,7 @@ class Ports:
         """Record for the gateway whether a port is open. It is open if Envoy has opened it for a tunnel."""
         port, answer = name.name.removeprefix(PORT_PREFIX), self._discovery.catalog.current_answer(name)
         tunnel = self._tunnel_at(port) if answer and not answer.error else None
-        with suppress(OSError):  # without this record, the gateway waits some seconds and then shows the address anyway
+        with suppress(OSError):  # a gateway without this record shows the tunnel's address after some seconds anyway
             if tunnel:
                 self._tunnels[name] = tunnel.id
                 self._opened.add(port, tunnel.id)

@@ -74,7 +74,7 @@ class SpecialNames:
     def __init__(
         self, shared: Shared, *, resync_period: float = 180, patience: float = 10, timeout: float = 10
     ) -> None:
-        """Create an empty object. `resync_period` is the seconds between two reads of all records of an account.
+        """Begin without names. `resync_period` is the seconds between two reads of all records of an account.
 
         `start` waits `patience` seconds for accounts with records that cannot be read. It ends earlier if no account's
         first read ends for `timeout` seconds.
@@ -82,7 +82,7 @@ class SpecialNames:
         self._shared, self._resync_period = shared, resync_period
         self._patience, self._timeout = patience, timeout
         self._accounts: dict[str, SpecialAccount] = {}
-        self._unread: set[SpecialOwner] = set()  # edges and tunnels with a changed, unread entry in the stored list
+        self._unread: set[SpecialOwner] = set()  # edges and tunnels: their entries in the stored list have changed
         self._reading: set[SpecialOwner] = set()  # edges and tunnels with an entry that is being read now
         self._waiting: dict[str, set[ItemKey]] = {}  # changed records of each account, to read after its entries
         self._resync_at: dict[str, float] = {}  # the monotonic time of each account's next resync
@@ -168,7 +168,7 @@ class SpecialNames:
             account.wake()
 
     async def wait_until_settled(self, name: str) -> None:
-        """Wait until special names have no pending changes, at most a second. Only names that match `name` count."""
+        """Wait, at most a second, until no change of a special name that matches `name` is pending."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_ANSWER_TIMEOUT):
                 while self._is_reading or any(

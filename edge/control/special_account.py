@@ -43,7 +43,7 @@ class Publisher(Protocol):
         """Send clusters that loaded names can share. Remove the earlier clusters of `owner` that no name uses."""
 
     async def wait_for_scopes(self, requirements: Mapping[str, str]) -> None:
-        """Wait, at most a second, until loaded names have scopes for these handshake requirements (by host)."""
+        """Wait, at most a second, until Envoy's scopes of loaded names meet the requirements of their hosts."""
 
     async def publish(self, changes: Changes) -> None:
         """Send resources that only special names use: additions first, removals last."""
@@ -85,8 +85,8 @@ class SpecialAccount:
         self.account = account
         self.plans = SpecialPlans()
         self.missed: set[ItemKey] = set()  # changed records that a resync found before the change log reported them
-        self.was_tried = False  # whether the account's names were planned or closed since the start
-        self.is_unavailable = False  # whether the store failed during the latest work
+        self.was_tried = False  # whether the first attempt to serve the names has ended or was given up
+        self.is_unavailable = False  # whether the store was unavailable in the latest attempt
         self._shared = shared
         self._entries: dict[str, SpecialEntry] = {}  # the entries of the stored list, by the id of their edge or tunnel
         self._handled: Mapping[str, SpecialEntry] = {}  # the entries that the running task handles

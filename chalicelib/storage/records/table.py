@@ -106,7 +106,7 @@ def list_newest(scope: str) -> list[Item]:
 
 
 def list_all(scope: str) -> list[Item]:
-    """Return all items of a partition, newest first. Raises MalformedRecord if one is malformed, aws.Unavailable."""
+    """Return all items of a partition, newest first. Raises MalformedRecord, aws.Unavailable."""
     all_items = list(read_all(scope))
     for item in all_items:
         if item.malformed:

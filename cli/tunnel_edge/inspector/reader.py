@@ -18,7 +18,7 @@ class MessageReader:
     def __init__(self, role: type[h11.CLIENT] | type[h11.SERVER]) -> None:
         self._role = role
         self._parser = h11.Connection(role)
-        self.is_idle = True  # whether no message has begun
+        self.is_idle = True  # true before the first message, and between two messages
         self.head = bytearray()
         self.remaining: int | None = None
         self.waiting = 0  # how many entries of the recorder's queue are data for this reader

@@ -191,7 +191,7 @@ class _Remote(asyncssh.SSHTCPSession[bytes]):
 def create_context(server: LocalServer) -> ssl.SSLContext | None:
     """Return the TLS settings for a local server. Return None without TLS.
 
-    Its certificate is verified unless the server is on this machine.
+    The certificate of the server is verified, unless the server is on this machine.
     """
     if not server.is_tls:
         return None

@@ -30,7 +30,7 @@ class Screen(Protocol):
     """Shows the address, the requests and the status of a tunnel to the user."""
 
     def show_address(self, url: str) -> None:
-        """Show the address of the tunnel. Called once."""
+        """Show the address of the tunnel. This method is called only once."""
 
     def show_request(self, event: Mapping[str, Any]) -> None:
         """Show a visitor's request."""

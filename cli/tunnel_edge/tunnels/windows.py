@@ -1,4 +1,4 @@
-"""Limits how much data a channel stores for a slow reader."""
+"""Limits how much data asyncssh stores for a channel while the channel's reader is slow."""
 
 from typing import Any
 

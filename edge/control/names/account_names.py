@@ -106,7 +106,7 @@ class AccountNames:
         self._wake()
 
     def check(self) -> None:
-        """Start due steps: a resync, a repeated read, or new plans after a lease has ended."""
+        """Start the steps that are due: a resync, a repeated read, or new plans after a lease has ended."""
         if self._plans.unread:
             self.change(self._plans.unread)
         if self.resync_at <= time.monotonic():

@@ -37,7 +37,7 @@ class AccountPlans:
         self._records_by_name: dict[str, AccountRecords] = {}  # a cache of at most _AT_ONCE results of `_records_of`
         self.used: dict[str, frozenset[ItemKey]] = {}  # the primary keys of the records that each loaded name uses
         self.expires_at = float("inf")  # the Unix time at which the next lease or certificate begins or ends
-        self.has_unread_keys = False  # whether the store failed during a read of a loaded name's new private key
+        self.has_unread_keys = False  # whether the store failed when the new private key of a loaded name was read
         self._account = account
         self._shared, self._loaded, self._sender = shared, shared.loaded, shared.sender
         self.plans: dict[str, NamePlan] = {}  # the current plan of each loaded name

@@ -36,7 +36,7 @@ class Searches:
     ) -> None:
         self._reader, self._reads, self._domain, self._is_loaded = reader, reads, tunnel_domain, is_loaded
         self._changed: dict[str, set[ItemKey]] = {}  # keys of the records that changed since each name's search began
-        self._claims: dict[str, str] = {}  # for each account: the only name with a search that may read its records
+        self._claims: dict[str, str] = {}  # for each account: the name with a search that reads the account's records
 
     async def find(self, name: str) -> SearchResult:
         """Return the account of a name, with its records if they were read. Raises Unavailable."""

@@ -24,7 +24,7 @@ def authorize(event: Mapping[str, Any], context: object) -> dict[str, Any]:
         caller = auth.authenticate(event.get("headers") or {}, address)
     except Unauthenticated as error:
         _log(event, error.code)
-        raise Exception("Unauthorized") from None  # API Gateway sends a 401 only for this exact text
+        raise Exception("Unauthorized") from None  # API Gateway sends a 401 only if the exception has this text
     except RateLimited as error:
         _log(event, error.code)
         return _build_policy("Deny", "rate-limited", {})

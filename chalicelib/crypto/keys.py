@@ -134,7 +134,7 @@ def split(line: str) -> list[str]:
 def decode(encoded: str) -> bytes:
     """Return the bytes of a key's base64. Raises ValueError unless it is strict base64."""
     content = base64.b64decode(encoded, validate=True)
-    if base64.b64encode(content).decode() != encoded:  # `b64decode` ignores superfluous padding
+    if base64.b64encode(content).decode() != encoded:  # `b64decode` also accepts superfluous padding
         raise ValueError("not base64")
     return content
 

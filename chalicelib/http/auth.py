@@ -62,7 +62,7 @@ class Caller:
         Raises Forbidden, UnknownReference, aws.Unavailable.
         """
         if requested in ("", self.id):
-            return Owner(self.id, self.admin, name=self.name)  # the caller is active: others cannot authenticate
+            return Owner(self.id, self.admin, name=self.name)  # no check required: inactive callers cannot authenticate
         if not self.admin:
             raise Forbidden("Only an admin may set another owner_id.", {"owner_id": "must be absent or your own id"})
         owner = accounts.find_owner(self.account, requested)

@@ -17,7 +17,7 @@ class ApiError(Exception):
     """An error that the API answers with.
 
     `message` is a sentence that a person can act on. `details` maps dotted field paths to what would be accepted there.
-    They never contain a secret.
+    Neither contains a secret.
     """
 
     status = 500

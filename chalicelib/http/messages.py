@@ -127,7 +127,7 @@ def read_object(text: str) -> dict[str, Any]:
     """Parse a text as a JSON object. Raises MalformedJson."""
     try:
         document = json.loads(text, object_pairs_hook=_build_object, parse_constant=_reject_constant)
-        if "\\u" in text:  # an escape can be an unpaired surrogate, which cannot be encoded as UTF-8 later
+        if "\\u" in text:  # a JSON escape can be an unpaired surrogate, which cannot be encoded as UTF-8 later
             json.dumps(document, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise MalformedJson(
@@ -206,6 +206,6 @@ def _reject_constant(name: str) -> NoReturn:
 
 def _find_stage_path(event: Mapping[str, Any]) -> str:
     # The path in the request context starts with the stage, or with the base path of a custom domain. The path of the
-    # event itself does not.
+    # event lacks this prefix.
     full, path = event["requestContext"].get("path", ""), event.get("path", "")
     return str(full.removesuffix(path)).rstrip("/") if path else ""

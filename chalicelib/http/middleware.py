@@ -123,7 +123,7 @@ def _build_line(
 def _note_denied(key: str) -> None:
     """Count a denied request in the usage of its API key. `key` is "" for an anonymous request."""
     if key:
-        with suppress(AwsError):  # the response must not depend on whether the request is counted
+        with suppress(AwsError):  # the client gets the same response if the request cannot be counted
             key_usage.record_denied(key)
 
 

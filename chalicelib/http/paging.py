@@ -34,7 +34,7 @@ class Page:
 
 
 def parameters(kind: Kind) -> Parameters:
-    """Return the rules for `before_id` and `limit`. These are the query parameters of the list of a kind."""
+    """Return the rules for `before_id` and `limit`, the query parameters of a kind's list."""
     return {"before_id": _build_before_id_rule(kind), "limit": _LIMIT}
 
 

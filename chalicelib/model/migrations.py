@@ -1,7 +1,8 @@
 """Migrations: some add what a record of format 2 lacks, others convert records between formats 2 and 3.
 
 A record is rewritten only if it has not changed meanwhile. The API can serve during a migration, which can be stopped
-and continued at any record, because the code reads both formats. Tables of 1.x must first be migrated by 2.0.0.
+and continued at any record, because the code reads both formats. Tables of version 1.x must first be migrated by
+version 2.0.0.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -49,7 +50,7 @@ class Migration:
 
 
 class OutdatedTable(Exception):
-    """The table has records of 1.x."""
+    """The table has records of version 1.x."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -59,7 +60,7 @@ class OutdatedTable(Exception):
 
 
 def require_supported_table() -> None:
-    """Raise OutdatedTable if the table has accounts of 1.x. One query. Raises aws.AwsError.
+    """Raise OutdatedTable if the table has accounts of version 1.x. One query. Raises aws.AwsError.
 
     `require_supported_record` checks other records.
     """
@@ -74,7 +75,7 @@ def require_supported_table() -> None:
 
 
 def require_supported_record(record: Record) -> None:
-    """Raise OutdatedTable for a record of 1.x. It has a body, but no `schema` and no `revision`."""
+    """Raise OutdatedTable for a record of version 1.x. It has a body, but no `schema` and no `revision`."""
     if "body" in record and "schema" not in record and "revision" not in record:
         raise OutdatedTable
 

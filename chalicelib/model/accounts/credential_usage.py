@@ -10,7 +10,7 @@ from chalicelib.model.base import records
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 
-MAX_COUNTED = 100  # the usage of a credential counts at most so many exchanges, and so many refusals within an hour
+MAX_COUNTED = 100  # the most exchanges, and the most refusals within an hour, that a credential's usage shows
 
 _ISSUED = ("api_key.create", "ssh_user_certificate.create")  # actions of the audit events that exchanges write
 _REFUSALS = "refused"  # the id of the record with a credential's refusals

@@ -13,7 +13,7 @@ from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import Kind
 
 ALL, READ_ALL = "*", "*:read"
-MAX_COUNT, MAX_BYTES = 50, 2048  # of all scopes of a key, so that its token record fits into one DynamoDB read unit
+MAX_COUNT, MAX_BYTES = 50, 2048  # limit a key's scopes, so that its token record fits into one DynamoDB read unit
 
 READ, WRITE, CREATE, REVOKE = "read", "write", "create", "revoke"
 ACCOUNT = "account"  # the collection of paths below /account: the settings of an account

@@ -33,7 +33,7 @@ class Kind:
     # the variable for a resource's id in paths, for example edge_id in /edges/https/{edge_id}. API Gateway allows one
     # name at each position of a path, so a kind uses the same name as the paths of its child kinds
     variable: str = "id"
-    is_shown_in_parent: bool = False  # a response shows it inside its parent, so a change raises both revisions
+    is_shown_in_parent: bool = False  # a response shows the resource in its parent, so a change raises both revisions
     lets_edge_act: bool = False  # the edge can write audit events for accounts with a resource of this kind
 
     def has(self, id: str) -> bool:

@@ -293,7 +293,7 @@ def keys_of_change(item: Item, before: Stored, after: Stored) -> tuple[UniqueKey
     for key in after.unique_keys(item.account, item.id):
         if key not in known or (former and key not in item.unique_keys):
             keys.append(key)
-        elif key in item.unique_keys:  # a user from version 2.0.0 has only one of two keys; the other stays missing
+        elif key in item.unique_keys:  # a user from version 2.0.0 has only one of two unique keys
             changed = {name: value for name, value in key.attributes.items() if value != known[key].get(name)}
             keys.append(replace(key, attributes=changed))
     return tuple(keys)

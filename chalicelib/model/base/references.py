@@ -27,5 +27,5 @@ def list_recorded(account: str, named: References, *, module: str = "") -> tuple
         Reference(module, items.scope(account, kind.path), id, field)
         for field, ids in named.items()
         for id in ids
-        if (kind := kinds.identify(id)) is not kinds.USERS  # without references too, a user with keys cannot be deleted
+        if (kind := kinds.identify(id)) is not kinds.USERS  # users with keys cannot be deleted, even without references
     )

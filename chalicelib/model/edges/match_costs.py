@@ -95,7 +95,7 @@ def _options() -> Any:
     import re2
 
     options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1  # Envoy compiles its patterns in the same way
+    options.encoding = re2.Options.Encoding.LATIN1  # Envoy compiles patterns with the same encoding
     options.log_errors = False  # if True, RE2 would log the patterns that it cannot compile
     options.max_mem = 1024 * 1024
     return options

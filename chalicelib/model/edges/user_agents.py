@@ -11,7 +11,7 @@ from chalicelib.model.edges import match_costs
 from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
 
 MAX_BYTES = 512  # the most bytes of a User-Agent header that are matched with patterns
-MAX_COST = 300  # the most RE2 instructions per byte of a User-Agent header
+MAX_COST = 300  # the most RE2 instructions of a filter per byte of a User-Agent header
 _STEP = 40  # instructions per byte that an expression costs in addition to the cost of the patterns in it
 _MAX_WORD = 64
 _LITERAL = r"""(?:[A-Za-z0-9 _/,:;@#%&=!"'<>~`-]|\\[!-/:-@\[-`{-~])"""

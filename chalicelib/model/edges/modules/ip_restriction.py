@@ -38,6 +38,6 @@ MODULE = EdgeModule(
     admits_ambiguous_paths=False,
     needs_plaintext=False,
     budget=2_100,
-    memory=lambda _: Memory(),  # edge/plan/sizes.py estimates the memory, because it depends on the IP policies
+    memory=lambda _: Memory(),  # edge/plan/sizes.py estimates the memory, which depends on the IP policies
     configures_route="filters.visitor_addresses.restrict_route",
 )

@@ -13,7 +13,7 @@ def of(deployed: str, template: str) -> list[str]:
 
     `deployed` is the template of the deployed stack, or "" if there is no stack.
     """
-    if not deployed:
+    if deployed in ("", template):
         return [template]
     target = yaml_parse(template)
     before, after = _indexes(yaml_parse(deployed)), _indexes(target)

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any
 from uuid import uuid4
 
@@ -102,7 +103,14 @@ def make_bucket(bucket: str) -> None:
 
 def _client(service: str) -> Any:
     """Return a boto3 client. Its timeouts are boto3's defaults, because the API's timeouts are too short."""
-    return boto3.client(service, endpoint_url=cloud.endpoint_url())
+    if boto3.DEFAULT_SESSION is None:
+        boto3.setup_default_session()
+    return _make_client(boto3.DEFAULT_SESSION, service, cloud.endpoint_url())
+
+
+@cache  # a deployment makes a dozen calls, and to make a client takes longer than to call
+def _make_client(session: Any, service: str, endpoint: str | None) -> Any:
+    return session.client(service, endpoint_url=endpoint)
 
 
 @contextmanager

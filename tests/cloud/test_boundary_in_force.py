@@ -79,6 +79,7 @@ def deployment(deployed_api: Served) -> Deployment:
         stacks.deploy(
             (ROOT / "infra" / "deploy" / "edge.yaml").read_text(), f"{NAME}-edge", {"Name": NAME, "KeyArn": "k"}
         )
+        boto3.setup_default_session()  # a client has what was registered before it was made
         assert boto3.DEFAULT_SESSION
         boto3.DEFAULT_SESSION.events.register("provide-client-params", note)
         with pytest.raises(CommandError):  # whose reasons are asked for

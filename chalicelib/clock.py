@@ -4,6 +4,8 @@ import re
 import time
 from datetime import UTC, datetime
 
+MAX_SKEW = 5  # the default of the setting CLOCK_SKEW, in seconds
+
 # RFC 3339 allows neither 24:00 nor +01:60, but some versions of Python accept them.
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ](?!24)\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:[0-5]\d)", flags=re.ASCII)
 

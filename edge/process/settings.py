@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 
-from chalicelib.model.tunnels.gateways import CLOCK_SKEW
+from chalicelib import clock
 from edge.process.variables import texts
 from edge.process.variables.texts import InvalidText
 
@@ -74,7 +74,7 @@ class Limits:
     oauth_exchange_timeout: int = 10
     oauth_provider_timeout: int = 5
     lease: int = 60
-    clock_skew: int = CLOCK_SKEW
+    clock_skew: int = clock.MAX_SKEW
     rights_sweep: int = 900
     drain_timeout: int = 30
     switch_timeout: int = 3

@@ -11,7 +11,7 @@ from functools import cache
 from random import SystemRandom
 from typing import Any
 
-from chalicelib import clock, domains
+from chalicelib import clock, domains, port_ranges
 from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import EDGE, Kind
 from chalicelib.model.names.listed_edges import HOSTPORTS as HOSTPORTS
@@ -51,18 +51,7 @@ def domain() -> str:
 
 def ports() -> range:
     """Return the ports of TCP_PORTS, an empty range if it is unset. Raises ValueError."""
-    return parse_ports(ports_text())
-
-
-def parse_ports(text: str) -> range:
-    """Return the ports of a text like 20000-20099, no ports for "". Raises ValueError."""
-    if not text.strip():
-        return range(0)
-    first, _, last = text.strip().partition("-")
-    ports = range(int(first), int(last or first) + 1)
-    if not ports or ports[0] < 1 or ports[-1] > 65535:
-        raise ValueError("TCP_PORTS must be of the form 20000-20099")
-    return ports
+    return port_ranges.parse(ports_text())
 
 
 def check_settings() -> None:

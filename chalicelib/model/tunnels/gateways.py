@@ -20,7 +20,6 @@ from chalicelib.storage.records import direct_writes, items, table
 from chalicelib.storage.records.items import Item
 
 GATEWAYS = items.scope(EDGE, "/gateways")
-CLOCK_SKEW = 5  # the default of the setting CLOCK_SKEW, in seconds
 
 _NEW = Condition("attribute_not_exists(#id)")
 _ENDED = Condition("attribute_exists(#body.#ended)")
@@ -161,7 +160,7 @@ def end_lease(record: Mapping[str, Any] | None) -> list[Write] | None:
 def clock_skew() -> int:
     """Return the seconds from the end of a gateway's lease until other processes may end the gateway."""
     text = os.environ.get("CLOCK_SKEW", "")
-    return int(text) if text.isascii() and text.isdecimal() else CLOCK_SKEW
+    return int(text) if text.isascii() and text.isdecimal() else clock.MAX_SKEW
 
 
 def claim_sweep(id: str, *, seconds: int) -> bool:

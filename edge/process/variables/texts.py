@@ -3,8 +3,7 @@
 import ipaddress
 import re
 
-from chalicelib import domains
-from chalicelib.model.names import base_names
+from chalicelib import domains, port_ranges
 
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 
@@ -31,7 +30,7 @@ def port(name: str, text: str) -> int:
 def ports(text: str) -> range:
     """Parse the range of ports in TCP_PORTS."""
     try:
-        return base_names.parse_ports(text)
+        return port_ranges.parse(text)
     except ValueError:
         raise InvalidText(
             f"TCP_PORTS={text} is not a range of ports: write it like 20000-20099, or name one port."

@@ -7,9 +7,6 @@ import sys
 import click
 from click import shell_completion
 
-from chalicelib import routes as served_routes
-from chalicelib.documents import openapi
-from chalicelib.http.errors import NotFound
 from chalicelib.operator import (
     accounts,
     audit,
@@ -66,6 +63,11 @@ owners.users.add_command(forgetting.forget)
 @root.command("routes", help="List the routes of the API, as JSON with their scopes and errors.")
 @json_option
 def _list_routes(as_json: bool) -> None:
+    # imported here, because each other command would start more slowly
+    from chalicelib import routes
+    from chalicelib.documents import openapi
+    from chalicelib.http.errors import NotFound
+
     if as_json:
         try:
             operations = [*openapi.operations()]
@@ -74,7 +76,7 @@ def _list_routes(as_json: bool) -> None:
         for operation in operations:
             print(json.dumps(operation))
         return
-    for resource in served_routes.ALL:
+    for resource in routes.ALL:
         for endpoint in resource.endpoints():
             print(f"{endpoint.method:6} {endpoint.path}")
 

@@ -18,6 +18,7 @@ from edge.process.settings import Settings
         (True, [signal.SIGINT], False),
         (True, [signal.SIGHUP], False),
         (False, [signal.SIGTERM], False),
+        (False, [signal.SIGINT], False),
     ],
 )
 def test_a_part_ends_with_the_last_of_these_signals_and_not_before(

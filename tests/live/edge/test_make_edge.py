@@ -9,7 +9,6 @@ import signal
 import socket
 import ssl
 import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -257,8 +256,9 @@ def test_what_was_counted_outlives_a_kill_of_the_gateway(platform: Platform) -> 
         assert client.wait(within=10) == 255
 
         until(lambda: read_traffic().bytes_out >= size * visits, within=90)  # a busy machine starts the gateway slowly
-        assert read_traffic().bytes_out <= size * visits * 1.01
-        assert visits < read_traffic().requests < visits + 20  # of the tests before, too
+        traffic = read_traffic()
+        assert traffic.bytes_out <= size * visits * 1.01
+        assert visits < traffic.requests < visits + 20  # of the tests before, too
 
 
 def test_the_pages_edge_in_ten_lines_shifts_a_weight_under_a_loop_of_requests(
@@ -393,8 +393,7 @@ def test_a_name_is_had_ended_and_seen_by_nobody_else(platform: Platform) -> None
 def test_the_operator_ends_a_tunnel_and_bans_its_name(platform: Platform) -> None:
     client = platform.ssh("-R", "banned:80:localhost:1")
     client.wait_for("is online")
-    ban = [sys.executable, "-m", "chalicelib", "names", "ban", "banned.tunnels.localhost"]
-    subprocess.run(ban, cwd=ROOT, env={**os.environ, **platform.api.cloud}, check=True, capture_output=True)
+    platform.operator("names", "ban", "banned.tunnels.localhost")
     assert platform.tunnels("banned") == []
     assert client.wait(within=2) == 1
     second_client = platform.ssh("-R", "banned:80:localhost:1")
@@ -409,11 +408,10 @@ def operate(platform: Platform, command: str, *words: tuple[str, str]) -> dict[s
     """Run a command of docs/edge-operations.md with other words in it; return what it tells, by name."""
     for old, new in words:
         command = command.replace(old, new)
-    settings = {**os.environ, **platform.api.cloud}
-    result = subprocess.run(
-        [sys.executable, *shlex.split(command)[1:]], cwd=ROOT, env=settings, check=True, capture_output=True, text=True
-    )
-    return dict(line.split(" ", 1) for line in result.stdout.splitlines() if " " in line)
+    python, option, module, *arguments = shlex.split(command)
+    assert (python, option, module) == ("python", "-m", "chalicelib")
+    output = platform.operator(*arguments)
+    return dict(line.split(" ", 1) for line in output.splitlines() if " " in line)
 
 
 def test_from_an_abuse_address_to_offline_are_two_commands_also_when_the_tunnel_has_closed(

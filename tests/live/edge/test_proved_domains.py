@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests import openssl
+from tests import openssl, operator_commands
 from tests.conftest import ROOT, Served, free_port, serve
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.nameservers import NameServer, serving
@@ -67,7 +67,7 @@ class World:
         ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
         settings = {**ports, "LOCAL_DIR": str(folder), "LEASE": str(LEASE), "DNS_SERVERS": dns_servers}
         run, api = serve(folder)
-        output = _operate(api, "accounts", "create", "stranger")
+        output = operator_commands.run(api.cloud, "accounts", "create", "stranger")
         account, token = (re.findall(f"^{label} (.*)$", output, re.MULTILINE)[0] for label in ("account", "token"))
         stranger = replace(api, token=token)
         platform = Platform(api, ports, start_edge(api, settings), credential(api, "key"))
@@ -89,7 +89,7 @@ class World:
         self.platform = replace(self.platform, api=api, edge=start_edge(api, self.settings))
 
     def operate(self, *words: str) -> None:
-        _operate(self.platform.api, *words)
+        self.platform.operator(*words)
 
     def opens(self, name: str) -> Ssh:
         """Return the owner's client, with a tunnel of the name."""
@@ -144,12 +144,6 @@ class World:
         """Return what was done with a resource, and who did it, the first first."""
         audit_events = self.platform.api.client().get(f"/audit_events?resource_id={id}").json["audit_events"]
         return [(event["action"].rpartition(".")[2], event["actor"]["type"]) for event in audit_events][::-1]
-
-
-def _operate(api: Served, *words: str) -> str:
-    command, environment = [sys.executable, "-m", "chalicelib", *words], {**os.environ, **api.cloud}
-    result = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
-    return result.stdout
 
 
 @pytest.fixture(scope="module")

@@ -142,17 +142,34 @@ def sign_in_host(platform: Platform, folder: Path, port: int) -> Iterator["subpr
         process.wait()
 
 
-@contextlib.contextmanager
-def edge_host(platform: Platform, folder: Path, *sign_in_ports: int) -> Iterator[Platform]:
-    """Run another edge host, which uses the sign-in services at some ports."""
+@pytest.fixture(scope="module")
+def sign_in_ports() -> tuple[int, int]:
+    """Return the ports of the sign-in services that the other edge host uses."""
+    return free_port(), free_port()
+
+
+@pytest.fixture(scope="module")
+def start_edge_host(
+    platform: Platform, sign_in_ports: tuple[int, int], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[], Platform]]:
+    """Yield a function that returns another edge host, which it starts unless the host runs."""
     ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
-    variables = {"EDGE_DIR": str(folder), "SIGN_IN_HOSTS": ",".join(f"127.0.0.1:{port}" for port in sign_in_ports)}
-    edge = start_edge(platform.api, {**ports, "LOCAL_DIR": str(platform.api.local), **variables})
+    folder, hosts = tmp_path_factory.mktemp("other") / "edge", list[Platform]()
+    sign_in_hosts = ",".join(f"127.0.0.1:{port}" for port in sign_in_ports)
+    settings = {"LOCAL_DIR": str(platform.api.local), "EDGE_DIR": str(folder), "SIGN_IN_HOSTS": sign_in_hosts}
+
+    def start() -> Platform:
+        if not hosts or hosts[-1].edge.poll() is not None:
+            edge = start_edge(platform.api, {**ports, **settings})
+            hosts.append(replace(platform, ports={**platform.ports, **ports}, edge=edge, directory=folder))
+        return hosts[-1]
+
     try:
-        yield replace(platform, ports={**platform.ports, **ports}, edge=edge, directory=folder)
+        yield start
     finally:
-        edge.send_signal(signal.SIGINT)
-        edge.wait(20)
+        for host in hosts:
+            host.edge.send_signal(signal.SIGINT)
+            host.edge.wait(20)
 
 
 APPLICATION = {"client_id": "app", "client_secret": "very secret"}
@@ -178,17 +195,21 @@ def test_sessions_continue_while_the_sign_in_service_is_killed(platform: Platfor
 
 
 def test_a_session_passes_at_another_edge_host_while_keys_are_replaced_and_sign_in_hosts_are_killed(
-    platform: Platform, providers: FakeProviders, tmp_path: Path
+    platform: Platform,
+    providers: FakeProviders,
+    sign_in_ports: tuple[int, int],
+    start_edge_host: Callable[[], Platform],
+    tmp_path: Path,
 ) -> None:
     create_page(platform, "both", **APPLICATION)
     id, token = sign_in(platform, "both", tmp_path / "jar")
     sign_ins = providers.calls.count("google/token")
-    first, second = (free_port() for _ in range(2))
+    first, second = sign_in_ports
     with contextlib.ExitStack() as stack:
         first_host, second_host = (
             stack.enter_context(sign_in_host(platform, tmp_path / str(port), port)) for port in (first, second)
         )
-        other_edge_host = stack.enter_context(edge_host(platform, tmp_path / "edge", first, second))
+        other_edge_host = start_edge_host()
         until(lambda: other_edge_host.visit("both", id) == "200")
         with visiting(
             *(partial(edge_host.visit, "both", f"{id}; {token}") for edge_host in (platform, other_edge_host))
@@ -211,6 +232,34 @@ def test_a_session_passes_at_another_edge_host_while_keys_are_replaced_and_sign_
         new_sign_in_host = stack.enter_context(sign_in_host(platform, tmp_path / str(first), first))
         until(lambda: other_edge_host.visit("both") == "401", within=30)
         assert cpu_of(new_sign_in_host.pid) < MAX_START_CPU
+
+
+def test_an_edge_host_that_ends_leaves_its_results_and_another_one_tries_edges(
+    platform: Platform, start_edge_host: Callable[[], Platform]
+) -> None:
+    client = platform.api.client()
+    answer = client.create("/backends/http_response", {})["id"]
+    fields = {"hostports": ["ends.tunnels.localhost:443"]}
+    path = f"/edges/https/{client.create('/edges/https', fields)['id']}"
+    client.create(f"{path}/routes", {"match_type": "path_prefix", "match": "/", "backend": {"backend_id": answer}})
+
+    def count_hosts() -> tuple[int, str]:
+        status = client.get(f"{path}/status").json
+        return status["hosts"], status["state"]
+
+    def change(description: str) -> None:
+        client.patch(path, {"description": description})
+        until(lambda: count_hosts() == (1, "live"), within=10)
+
+    until(lambda: count_hosts() == (1, "live"))
+    other = start_edge_host().edge
+    change("tried by one of two hosts")
+    other.terminate()
+    other.wait(20)
+
+    assert count_hosts() == (1, "live")  # also the result of a host that ended is valid
+    change("tried by the other host")
+    client.delete(path)
 
 
 def test_a_managed_application_opens_its_routes_within_eight_seconds(
@@ -329,39 +378,6 @@ def test_an_edge_does_what_the_api_says_also_where_control_is_killed(platform: P
     assert (now["routes"][0]["state"], now["routes"][0]["error"]) == ("live", "")
     client.delete(path)
     until(lambda: platform.visit("said") == "404")
-
-
-def test_an_edge_host_that_ends_leaves_its_results_and_another_one_tries_edges(
-    platform: Platform, tmp_path: Path
-) -> None:
-    client = platform.api.client()
-    answer = client.create("/backends/http_response", {})["id"]
-    fields = {"hostports": ["ends.tunnels.localhost:443"]}
-    path = f"/edges/https/{client.create('/edges/https', fields)['id']}"
-    client.create(f"{path}/routes", {"match_type": "path_prefix", "match": "/", "backend": {"backend_id": answer}})
-
-    def count_hosts() -> tuple[int, str]:
-        status = client.get(f"{path}/status").json
-        return status["hosts"], status["state"]
-
-    def change(description: str) -> None:
-        client.patch(path, {"description": description})
-        until(lambda: count_hosts() == (1, "live"), within=10)
-
-    until(lambda: count_hosts() == (1, "live"))
-    ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
-    other = start_edge(
-        platform.api, {**ports, "LOCAL_DIR": str(platform.api.local), "EDGE_DIR": str(tmp_path / "edge")}
-    )
-    try:
-        change("tried by one of two hosts")
-    finally:
-        other.terminate()
-        other.wait(20)
-
-    assert count_hosts() == (1, "live")  # also the result of a host that ended is valid
-    change("tried by the other host")
-    client.delete(path)
 
 
 def test_it_may_have_as_many_connections_as_the_system_permits(platform: Platform) -> None:

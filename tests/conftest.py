@@ -22,8 +22,6 @@ import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from moto import mock_aws
-from moto.backends import get_backend
-from moto.core.model_instances import reset_model_data
 from xdist.scheduler import LoadScopeScheduling
 
 from chalicelib.model.audit import trail
@@ -34,7 +32,7 @@ from chalicelib.storage import provisioning
 from infra.build.openapi import files
 from infra.build.openapi.examples import NoSample
 from infra.local import cloud, terminal
-from tests import faster_moto, names, needs, secrecy
+from tests import aws_in_memory, names, needs, secrecy
 from tests.cloud import rights
 from tests.cloud.evaluator import Call
 from tests.transports import RECORD, Client, Http, InProcess
@@ -73,7 +71,7 @@ hypothesis_settings.load_profile("tests")
 @pytest.fixture(scope="session", autouse=True)
 def store() -> Iterator[None]:
     """Make the table and the key in this process (moto)."""
-    faster_moto.install()
+    aws_in_memory.install()
     with mock_aws(config={"core": {"mock_credentials": False}}):  # the emulated clouds know those from above
         provisioning.create_table()
         provisioning.create_key()
@@ -85,8 +83,8 @@ def store() -> Iterator[None]:
 
 
 def stored() -> Any:
-    """Return moto's own copy of the table: its items by scope and id."""
-    return get_backend("dynamodb")["123456789012"]["us-east-1"].get_table("tunnel-edge").items
+    """Return the records of the table, as they are stored, by scope and id."""
+    return aws_in_memory.records()
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,7 @@ class Account:
     def open(self) -> Client:
         """Put its records into the table; return its admin's client."""
         for scope, items in self.records.items():
-            stored()[scope] |= items
+            stored().setdefault(scope, {}).update(items)
         return self.admin
 
 
@@ -127,14 +125,13 @@ def reset_store(accounts: Mapping[str, Account]) -> Iterator[None]:
 
 def empty_table() -> None:
     """Empty the table. Note what is sealed in it, and its events."""
-    note([item for scope in stored().values() for item in scope.values()])
+    note([record for records in stored().values() for record in records.values()])
     stored().clear()
-    reset_model_data()  # moto keeps every item that it ever made, and every copy
 
 
-def note(items: Iterable[Any]) -> None:
-    """Note what is sealed in items, and the events among them."""
-    for record in [item.to_json()["Attributes"] for item in items]:
+def note(records: Iterable[Any]) -> None:
+    """Note what is sealed in records, and the events among them."""
+    for record in records:
         RECORD.sealed += secrecy.sealed_in(record)
         if record["id"]["S"].startswith("evt_"):
             RECORD.events.append(json.dumps(record["body"], default=str))

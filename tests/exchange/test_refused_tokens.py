@@ -88,7 +88,7 @@ def test_an_unknown_kid_writes_only_the_turn_and_the_keys_of_its_issuer(admin: C
 
 def _copy_records() -> dict[str, str]:
     """Return a copy of all records, as text by scope."""
-    return {scope.value: repr([item.to_json() for item in items.values()]) for scope, items in stored().items()}
+    return {scope: repr([*records.values()]) for scope, records in stored().items()}
 
 
 DISCOVERY, KEYS = "/.well-known/openid-configuration", "/keys"

@@ -227,7 +227,7 @@ def test_no_token_and_no_unnamed_claim_is_kept(admin: Client, issuer: Issuer, ca
     ]
     assert [answer.status for answer in answers] == [200, 200, 400, 400, 400]
     texts = [answer.text for answer in answers[2:]] + [record.message for record in caplog.records]
-    texts += [json.dumps(item.to_json(), default=str) for scope in stored().values() for item in scope.values()]
+    texts += [json.dumps(record, default=str) for records in stored().values() for record in records.values()]
     texts += [admin.get(path).text for path in ("/audit_events", f"/federated_credentials/{credential}/usage")]
     key = answers[0].json["access_token"]
     secrets = [exchanges.UNNAMED, key[31:], *(part for token in tokens for part in token.split(".")[1:])]

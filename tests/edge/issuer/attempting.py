@@ -32,7 +32,7 @@ class WindowedCa(Ca):
         self.window = window
 
     def answer(self, challenge: Challenge) -> None:
-        records = (item.to_json()["Attributes"] for items in stored().values() for item in items.values())
+        records = (record for records in stored().values() for record in records.values())
         challenges = [record for record in records if record["scope"]["S"] == f"{challenge_records.PREFIX}{DOMAIN}"]
         self._world.published |= {
             challenge_record["body"]["M"]["answer"]["S"] for challenge_record in challenges

@@ -11,7 +11,7 @@ from chalicelib.model.base.kinds import EDGE
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import change_log
-from tests import faster_moto
+from tests import aws_in_memory
 from tests.conftest import Account, empty_table, note, stored
 from tests.live.edge.running import ENVOY, RUNNING, Edge, running, until, upstream
 
@@ -49,13 +49,12 @@ def reset_store(accounts: Mapping[str, Account]) -> Iterator[None]:
 
 def _remove_new(before: Mapping[Any, Set[Any]]) -> None:
     """Remove records that were not there before, with an entry in the change log."""
-    with faster_moto.one_at_a_time:
-        scopes = [scope for scope in stored() if not re.match(_OF_EDGES, scope.value)]
+    with aws_in_memory.one_at_a_time:
+        scopes = [scope for scope in stored() if not re.match(_OF_EDGES, scope)]
         new = {scope: stored()[scope].keys() - before.get(scope, set()) for scope in scopes}
-        items = [stored()[scope].pop(id) for scope, ids in new.items() for id in ids]
-    note(items)
-    keys = [(item.hash_key.value, item.range_key.value) for item in items]
-    for write in change_log.entries(Write.delete(*key) for key in keys):
+        records = {(scope, id): stored()[scope].pop(id) for scope, ids in new.items() for id in ids}
+    note(records.values())
+    for write in change_log.entries(Write.delete(*key) for key in records):
         dynamodb.do(write)
 
 

@@ -21,10 +21,10 @@ from edge.process.settings import Limits
 from edge.store.changes import Follower
 from tests.conftest import stored
 from tests.edge import case_counts
-from tests.edge.control.names.memory_table import MemoryTable
 from tests.edge.control.names.random_host import PORTS, D, Host, Surroundings, find_differences
 from tests.edge.control.names.random_owner import VISITED, Operator, Owner
 from tests.edge.control.names.virtual_loop import DelayedCalls, ImmediateCalls, VirtualLoop
+from tests.memory_table import MemoryTable
 from tests.transports import Client
 
 CHANGES = 50
@@ -87,7 +87,7 @@ def test_a_host_is_as_a_new_one_after_each_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TCP_PORTS", f"{PORTS[0]}-{PORTS[-1]}")
-    loop = _replace_moto(monkeypatch, Random(number)) if number % MOTO_SHARE else None
+    loop = _replace_threads(monkeypatch, Random(number)) if number % MOTO_SHARE else None
     chance = Random(number)
     with asyncio.Runner(loop_factory=loop) as runner:
         owners = [Owner(replace(it, check=lambda *_: None), chance) for it in (admin, stranger)]
@@ -97,13 +97,9 @@ def test_a_host_is_as_a_new_one_after_each_change(
             assert "_failed" not in (said := capsys.readouterr().err), f"step {step}: {said}"
 
 
-def _replace_moto(monkeypatch: pytest.MonkeyPatch, order: Random) -> Callable[[], VirtualLoop]:
-    """Replace moto's table and all threads, which takes a fifth of the CPU time. Return how to make the event loop."""
-    records = {
-        scope.value: {id.value: it.to_json()["Attributes"] for id, it in partition.items()}
-        for scope, partition in stored().items()
-    }
-    monkeypatch.setitem(aws._clients, "dynamodb", MemoryTable(records))
+def _replace_threads(monkeypatch: pytest.MonkeyPatch, order: Random) -> Callable[[], VirtualLoop]:
+    """Replace botocore's client and all threads, which take most of the CPU time. Return how to make the event loop."""
+    monkeypatch.setitem(aws._clients, "dynamodb", MemoryTable(stored()))
     monkeypatch.setattr(name_resolver, "ThreadPoolExecutor", ImmediateCalls)
     monkeypatch.setattr(reads, "ThreadPoolExecutor", DelayedCalls)
     return lambda: VirtualLoop(order)

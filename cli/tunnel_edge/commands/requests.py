@@ -96,7 +96,9 @@ def _check_editor() -> None:
 def _ask(pid: int | None, **command: Any) -> Any:
     """Send a command to the socket of a running te http. Return the result."""
     if not hasattr(socket, "AF_UNIX") or sys.platform == "win32":
-        raise CommandError("te requests needs sockets in the file system, which this system does not have.", FAILED)
+        raise CommandError(
+            "te requests needs Unix sockets, which this system does not have: use the inspector in a browser.", FAILED
+        )
     with _connect(pid) as connection:
         connection.settimeout(_TIMEOUT)
         connection.sendall(json.dumps(command).encode() + b"\n")

@@ -111,4 +111,7 @@ def _bind(port: int) -> socket.socket:
     try:
         return socket.create_server(("127.0.0.1", port))
     except OSError as error:
-        raise CommandError(f"The inspector cannot listen on port {port}: {error.strerror}", FAILED) from error
+        raise CommandError(
+            f"The inspector cannot listen on port {port} ({error.strerror}): choose another with --inspect-port.",
+            FAILED,
+        ) from error

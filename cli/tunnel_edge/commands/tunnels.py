@@ -201,7 +201,7 @@ def _read_identity(file: str) -> "SignIns":
     try:
         return sign_in.read_identity(file, click.prompt(f"Passphrase of {file}", hide_input=True, err=True))
     except sign_in.PassphraseNeeded:
-        raise CommandError(f"The passphrase of {file} is wrong.", FAILED) from None
+        raise CommandError(f"The passphrase of {file} is wrong: try again.", FAILED) from None
 
 
 def _write_known_hosts(gateways: "tuple[Gateway, ...]") -> None:

@@ -179,7 +179,7 @@ def _field(answer: Mapping[str, Any], name: str) -> str:
     """Return the text of a field in an issuer's response. Raises CommandError if it is missing."""
     text = answer.get(name)
     if not isinstance(text, str):
-        raise CommandError(f"The issuer's response has no field {name}.", FAILED)
+        raise CommandError(f"The issuer's response has no text in the required field '{name}'.", FAILED)
     return text
 
 

@@ -160,7 +160,8 @@ def _url(profile: Profile) -> str:
     is_given = os.environ.get("TE_TOKEN") or os.environ.get("TE_FEDERATED")
     if profile.url and url.rstrip("/") != profile.url and not is_given:
         raise CommandError(
-            f"TE_URL is {url}, and the token of the profile '{profile.name}' is for {profile.url} only: set TE_TOKEN.",
+            f"TE_URL is {url}, but the token of the profile '{profile.name}' is only for {profile.url}: unset TE_URL, "
+            "or set TE_TOKEN to a token for TE_URL.",
             NOT_SIGNED_IN,
         )
     return url

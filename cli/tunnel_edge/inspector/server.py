@@ -240,11 +240,11 @@ async def _receive(parser: h11.Connection, reader: asyncio.StreamReader) -> tupl
             case h11.Data():
                 body += event.data
             case _:
-                raise OSError("the client has gone")
+                raise OSError("the client closed the connection before the end of the request")
         if len(body) > _MAX_BODY:
-            raise OSError("the body is too large")
+            raise OSError(f"the body of the request has more than {_MAX_BODY} bytes")
     if request is None:
-        raise OSError("the client has gone")
+        raise OSError("the client closed the connection before the end of the request")
     return request, bytes(body)
 
 

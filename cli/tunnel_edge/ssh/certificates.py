@@ -64,7 +64,9 @@ def obtain(session: "Session", request: Request, key: Any = None) -> Certificate
     line = _sign(session, request, keys.public_line(key))
     certificate = Certificate.parse(base64.b64decode(line.split()[1]))
     if certificate is None:
-        raise CommandError("The service sent a certificate that is not for an ed25519 key.", FAILED)
+        raise CommandError(
+            "The service sent a certificate of another key type: te needs one of an ed25519 key.", FAILED
+        )
     recorded = {**vars(request), "authority_key": signer(certificate)}
     before = profiles.load(session.profile.name)
     profile = replace(before or session.profile, **recorded)

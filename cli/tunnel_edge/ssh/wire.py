@@ -18,7 +18,7 @@ class Reader:
     def take(self, size: int) -> bytes:
         """Return the next `count` bytes."""
         if self._at + size > len(self._data):
-            raise ValueError("the bytes end within a field")
+            raise ValueError("the data is truncated: it ends within a field")
         self._at += size
         return self._data[self._at - size : self._at]
 

@@ -154,7 +154,7 @@ async def _agent_keys() -> Sequence[asyncssh.SSHKeyPair]:
             return keys
     except (OSError, asyncssh.Error) as error:
         raise SignInRejected(f"The SSH agent cannot be used: {error}") from None
-    raise SignInRejected("The SSH agent has no key.")
+    raise SignInRejected("The SSH agent has no key: add one with ssh-add.")
 
 
 class _Spelling(str):

@@ -74,7 +74,7 @@ def make_in_child(wish: KeyWish) -> SealedKey:
         return SealedKey(**values)
     except (subprocess.SubprocessError, OSError, ValueError) as error:
         raise AttemptFailed(
-            outcomes.internal(), f"the creation of a private key failed: {type(error).__name__}"
+            outcomes.internal(), f"a private key could not be created: {type(error).__name__}"
         ) from None
 
 

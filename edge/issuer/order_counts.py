@@ -40,7 +40,9 @@ class OrderCounts:
         except TransactionFailed:  # a set of times is full, so a limit is reached
             limit = self.find_limit(account, domain, now, replaces=replaces)
             failure = outcomes.rate_limited(limit.sentence, limit.not_before) if limit else outcomes.internal()
-            raise AttemptFailed(failure, "a limit on orders is reached") from None
+            raise AttemptFailed(
+                failure, "a limit on certificate orders is reached: the order is repeated later"
+            ) from None
 
     def count_failed(self, domain: str, now: int) -> None:
         """Count an order that has failed, for the limit on a domain's failed orders."""

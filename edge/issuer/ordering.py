@@ -131,7 +131,10 @@ def obtain(
             elif status in _ENDED:
                 _end(spec, ca, store, order)
             if now() >= until:
-                raise AttemptFailed(outcomes.ca_unreachable(), f"the order is still {status}")
+                raise AttemptFailed(
+                    outcomes.ca_unreachable(),
+                    f"the CA did not complete the order in time: its status is still {status}",
+                )
             sleep(_PAUSE)
         return Obtained(_parse_chain(ca.download(order.url), spec, order, now()), order)
 
@@ -169,7 +172,7 @@ def _end(spec: OrderSpec, ca: OrderingCa, store: OrderStore, order: UnfinishedOr
     """Remove an order that the CA has ended. Raises AttemptFailed with the CA's reason."""
     store.drop()
     ca.challenges(order.url, spec.method)
-    raise AttemptFailed(outcomes.internal(), "the CA has ended the order without giving a reason")
+    raise AttemptFailed(outcomes.internal(), "the CA ended the order and gave no reason")
 
 
 @contextmanager
@@ -188,7 +191,7 @@ def _parse_chain(pem: str, spec: OrderSpec, order: UnfinishedOrder, now: float) 
     try:
         chain = crypto.chains.read(pem, _MAX_CHAIN)
     except ValueError as error:
-        raise AttemptFailed(outcomes.internal(), f"the certificate chain from the CA {error}") from None
+        raise AttemptFailed(outcomes.internal(), f"the CA sent an invalid certificate chain: it {error}") from None
     leaf, request = chain.leaf, x509.load_der_x509_csr(order.request)
     checks = {
         "has another key than the order": leaf.public_key == request.public_key(),
@@ -196,5 +199,5 @@ def _parse_chain(pem: str, spec: OrderSpec, order: UnfinishedOrder, now: float) 
         "is not valid now": leaf.not_before.timestamp() <= now < leaf.not_after.timestamp(),
     }
     if wrong := [problem for problem, is_right in checks.items() if not is_right]:
-        raise AttemptFailed(outcomes.internal(), f"the certificate from the CA {wrong[0]}")
+        raise AttemptFailed(outcomes.internal(), f"the CA sent a certificate that {wrong[0]}")
     return chain

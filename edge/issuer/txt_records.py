@@ -66,7 +66,9 @@ class TxtRecords:
         try:
             answer = dns.query.tcp(update, self._settings.host, timeout=_TIMEOUT, port=self._settings.port)
         except (dns.exception.DNSException, OSError, EOFError) as error:
-            raise AttemptFailed(outcomes.internal(), f"the DNS server failed: {type(error).__name__}") from None
+            raise AttemptFailed(
+                outcomes.internal(), f"an update of the DNS server in ACME_DNS_SERVER failed: {type(error).__name__}"
+            ) from None
         if answer.rcode() != dns.rcode.NOERROR:
             reason = dns.rcode.to_text(answer.rcode())
-            raise AttemptFailed(outcomes.internal(), f"the DNS server rejects updates: {reason}")
+            raise AttemptFailed(outcomes.internal(), f"the DNS server in ACME_DNS_SERVER rejects updates: {reason}")

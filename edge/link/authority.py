@@ -98,7 +98,7 @@ def from_pem(text: str) -> Authority:
     """Parse the output of `to_pem`. Raises ValueError."""
     key = load_pem_private_key(text.encode(), None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise ValueError("must contain an elliptic curve key")
+        raise ValueError("must contain the private key as an elliptic curve key")
     return Authority(x509.load_pem_x509_certificate(text.encode()[text.index("-----BEGIN CERT") :]), key)
 
 

@@ -99,10 +99,10 @@ def _parse_text(line: str) -> Header:
         addresses = [ip_address(address) for address in (source, destination)]
         numbers = [int(port) for port in ports if port.isascii() and port.isdecimal() and int(port) <= _MAX_PORT]
     except ValueError:
-        raise ValueError("must contain two addresses and two ports") from None
+        raise ValueError("must be PROXY, TCP4 or TCP6, two IP addresses and two ports, separated by spaces") from None
     if len(numbers) != len(ports) or len(ports) != 2 or {f"TCP{address.version}" for address in addresses} != {family}:
         raise ValueError(
-            "must contain two ports and two addresses, both of the IP version that its protocol field names"
+            "must contain two ports up to 65535, and two addresses of the IP version in its second field (TCP4 or TCP6)"
         )
     return Header((str(addresses[0]), numbers[0]), (str(addresses[1]), numbers[1]))
 

@@ -69,7 +69,9 @@ class Starter:
         """Return the provider's URL that begins the sign-in. Raises NotReady if there is no OAuth application."""
         client_id = self._records.client_id(rule)
         if not client_id:
-            raise NotReady("the operator has no managed OAuth application for this provider")
+            raise NotReady(
+                f"there is no OAuth application for {rule.provider}: run python -m chalicelib oauth-apps set"
+            )
         return provider_table.build_authorize_url(
             self._providers[rule.provider],
             rule,

@@ -243,7 +243,7 @@ def _parse_labels(host: str) -> tuple[tuple[str, str], ...]:
     if len(pairs) > _MAX_LABELS:
         raise TunnelRefused(f"A tunnel can have at most {_MAX_LABELS} labels, not {len(pairs)}.")
     if any(len(text.encode()) > _MAX_BYTES for key, _, value in pairs for text in (key, value)):
-        raise TunnelRefused(f"The name or value of a label is longer than {_MAX_BYTES} bytes.")
+        raise TunnelRefused(f"The name and the value of a label can each have at most {_MAX_BYTES} bytes.")
     return tuple(sorted({key: value for key, _, value in pairs}.items()))
 
 

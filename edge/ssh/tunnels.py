@@ -121,7 +121,7 @@ class Tunnels:
     async def open(self, opening: Opening, requested_address: tuple[str, int], session: TunnelSession) -> OnlineTunnel:
         """Open a tunnel. Raises ClientGone, and all errors that `Store.open` raises."""
         if self._is_shut:
-            raise Unavailable("the lease of the gateway has expired")
+            raise Unavailable("this gateway opens no tunnels, because its lease in the store has expired")
         if self._is_banned(opening.name):
             raise NameBanned
         record, is_reserved = await self._open_in_turn(opening, session)
@@ -129,7 +129,7 @@ class Tunnels:
         if self._is_shut:  # the lease was lost during the call to the store
             with suppress(Unavailable):
                 await threads.call(tunnels.close_tunnel, record.account, record.id, usage=Traffic())
-            raise Unavailable("the lease of the gateway has expired")
+            raise Unavailable("this gateway opens no tunnels, because its lease in the store has expired")
         replaced = [other for other in self._online.values() if opening.name and other.record.name == opening.name]
         self._online[tunnel.id.lower()] = tunnel
         log.event("tunnel_opened", **tunnel.log_fields())

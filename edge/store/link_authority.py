@@ -29,7 +29,9 @@ def read_or_create() -> Authority:
             Change(trail.EDGE).put(_create()).commit()
         item = table.read(_SCOPE, _ID)
     if item is None:
-        raise Unavailable("the stored certificate authority of the edge's link is missing")
+        raise Unavailable(
+            "the new certificate authority of the edge's link is missing in the store: start the process again"
+        )
     return vault.unseal(item.sealed["authority"], vault.context(EDGE, _ID), _parse)
 
 

@@ -143,7 +143,7 @@ class ProviderClient:
         if not provider.has_refresh:
             return tokens, await self._run_in_time(self._read(provider, app, rule, tokens.access, None))
         if not tokens.refresh:
-            raise Rejected("the session has no refresh token")
+            raise Rejected("the session has no refresh token: the user must sign in again")
         form = {"grant_type": "refresh_token", "refresh_token": tokens.refresh}
         return await self._run_in_time(self._obtain(provider, app, rule, form, None, tokens.refresh))
 
@@ -186,7 +186,7 @@ class ProviderClient:
         facts = await self._read(provider, app, rule, tokens.access, claims)
         stored = replace(tokens, access="") if provider.has_refresh else tokens  # rechecks use only the refresh token
         if len(stored.to_bytes()) > _MAX_TOKENS:
-            raise UnreadableAnswer("a token of 4 KiB at most")
+            raise Unreadable("the tokens in the provider's answer must have at most 4 KiB together")
         return stored, facts
 
     async def _read(
@@ -223,7 +223,7 @@ class ProviderClient:
             async for piece in response.aiter_raw():  # not unpacked: a small answer could unpack to gigabytes
                 content += piece
                 if len(content) > MAX_ANSWER:
-                    raise Unreadable("more than 1 MiB")
+                    raise Unreadable("the provider's answer must have at most 1 MiB")
         self._watch_date(response.headers.get("date", ""))
         try:
             answer = json.loads(content)

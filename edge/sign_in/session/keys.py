@@ -49,7 +49,7 @@ def _parse(plain: bytes) -> PrivateKeys:
     content = json.loads(plain)
     private = load_der_private_key(base64.b64decode(content["private"]), None)
     if not isinstance(private, ec.EllipticCurvePrivateKey):
-        raise TypeError("the stored signing key is not an EC key")
+        raise TypeError("the stored signing key must be an elliptic curve (EC) key")
     return PrivateKeys(private, base64.b64decode(content["state"]))
 
 

@@ -41,4 +41,4 @@ def test_a_child_process_without_a_store_fails_for_the_operator(monkeypatch: pyt
     with pytest.raises(AttemptFailed) as error:
         key_making.make_in_child(KeyWish("acct_1", "cert_1", NAMES))
     assert error.value.failure.code == "internal"
-    assert error.value.reason == "the creation of a private key failed: CalledProcessError"
+    assert error.value.reason == "a private key could not be created: CalledProcessError"

@@ -113,14 +113,14 @@ def test_a_certificate_of_other_names_is_not_used() -> None:
         obtain(World(names=(DOMAIN, "other.example.com")))
     assert (error.value.failure.code, error.value.reason) == (
         "internal",
-        "the certificate from the CA has other names than the order",
+        "the CA sent a certificate that has other names than the order",
     )
 
 
 def test_a_certificate_that_is_not_valid_now_is_not_used() -> None:
     with pytest.raises(AttemptFailed) as error:
         obtain(World(), now=lambda: NOW - 86400)
-    assert error.value.reason == "the certificate from the CA is not valid now"
+    assert error.value.reason == "the CA sent a certificate that is not valid now"
 
 
 def test_a_slow_order_is_left_for_another_attempt() -> None:

@@ -103,7 +103,7 @@ def test_an_absent_server_fails_for_the_operator() -> None:
             await asyncio.to_thread(records.remove, NAME)
         assert (error.value.failure.code, str(error.value)) == (
             "internal",
-            "the DNS server failed: ConnectionRefusedError",
+            "an update of the DNS server in ACME_DNS_SERVER failed: ConnectionRefusedError",
         )
 
     asyncio.run(change())

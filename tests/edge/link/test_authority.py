@@ -114,7 +114,7 @@ def test_an_authority_is_made_once_and_read_after_that(tmp_path: Path) -> None:
 
 def test_a_key_of_another_kind_is_no_authority() -> None:
     key = ed25519.Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    with pytest.raises(ValueError, match=r"^must contain an elliptic curve key$"):
+    with pytest.raises(ValueError, match=r"^must contain the private key as an elliptic curve key$"):
         authority.from_pem(key.decode() + authority.make("Link").pem)
 
 

@@ -62,7 +62,7 @@ def test_labels_open_a_backend_tunnel(edge: Edge) -> None:
             ",".join(f"k{number}=v" for number in range(51)) + ":80",
             "A tunnel can have at most 50 labels, not 51.",
         ),
-        (f"a={'x' * 256}:80", "The name or value of a label is longer than 255 bytes."),
+        (f"a={'x' * 256}:80", "The name and the value of a label can each have at most 255 bytes."),
     ],
 )
 def test_what_there_is_not_is_refused_with_a_sentence(edge: Edge, forward: str, sentence: str) -> None:

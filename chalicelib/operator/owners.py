@@ -55,7 +55,7 @@ def delete_user(account_id: str, user_id: str) -> None:
         raise UnknownId(f"The account {account_id} has no user {user_id}.")
     if keys := ownership.list_keys_and_credentials(account_id, user_id):
         raise CommandError(
-            f"The user {user_id} owns {len(keys)} keys and credentials, for example {keys[0].id}: offboard it first."
+            f"The user {user_id} owns {len(keys)} keys and credentials, for example {keys[0].id}: offboard the user."
         )
     switching.remove(Change(OPERATOR), user.scope, user_id, may_be_last=True)
 

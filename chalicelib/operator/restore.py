@@ -58,7 +58,7 @@ def list_revoked(later: str, folder: Path, report: Callable[[str], object]) -> C
     """
     if later == dynamodb.table_name():
         raise CommandError(
-            f"TABLE_NAME must name the restored table, but names {later}, the table to compare the restored one with."
+            f"TABLE_NAME is {later}, the table to compare with: set it to the name of the restored table."
         )
     return Comparison(later, folder, report)
 

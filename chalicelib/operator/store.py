@@ -24,7 +24,7 @@ def create_store() -> list[str]:
     """
     table_name, key_id = dynamodb.table_name(), vault.key_id()
     if not key_id.startswith("alias/"):
-        raise CommandError(f"KEY_ID is {key_id}: to create a key, set it to an alias, alias/….")
+        raise CommandError(f"KEY_ID is {key_id}: to create a key, set it to an alias, such as alias/tunnel-edge.")
     is_new = {f"table {table_name}": provisioning.create_table(), f"key {key_id}": provisioning.create_key()}
     if not any(is_new.values()):
         raise CommandError(f"The table {table_name} and the key {key_id} exist already: nothing was created.")

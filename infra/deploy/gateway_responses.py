@@ -12,7 +12,7 @@ _NO_ROUTE = errors.NoSuchRoute("No such path, or no such method on it.")
 _NO_TOKEN = errors.Unauthenticated(
     "Send the header 'Authorization: Bearer <token of an API key>'. The key must exist, and its id is not its token."
 )
-_INVALID = errors.InvalidRequest("The gateway cannot parse the request.")
+_INVALID = errors.InvalidRequest("The gateway cannot parse the request: check its parameters, headers and body.")
 _TOO_MANY = errors.RateLimited("Too many requests at once; try again in a second.")
 
 RESPONSES: dict[str, ApiError] = {
@@ -42,7 +42,7 @@ RESPONSES: dict[str, ApiError] = {
     "UNSUPPORTED_MEDIA_TYPE": errors.UnsupportedMediaType(
         "Send the body as JSON, as 'Content-Type: application/json'."
     ),
-    "WAF_FILTERED": errors.Forbidden("A firewall refused the request."),
+    "WAF_FILTERED": errors.Forbidden("The firewall (AWS WAF) refused the request: ask the operator for its rules."),
 }
 
 

@@ -83,11 +83,17 @@ def test_every_declaration_keeps_its_budget() -> None:
 def test_a_module_that_exceeds_its_budget_is_named_with_the_excess(rule: Any, size: int) -> None:
     Plant([rule], _FIXED + size).check()
     budget = _FIXED + size - 5
-    assert message_of(Plant([rule], budget)) == f"The module planted exceeds its budget of {budget:,} characters by 5."
+    assert (
+        message_of(Plant([rule], budget))
+        == f"The module planted exceeds its budget of {budget:,} characters by 5: lower its limits."
+    )
 
 
 def test_a_field_without_a_limit_is_refused() -> None:
-    assert message_of(Plant([str], 1_000)) == "The module planted has a field without a limit: its budget is 1,000."
+    assert (
+        message_of(Plant([str], 1_000))
+        == "The module planted has a field without a limit: give it a maximum; the budget is 1,000."
+    )
 
 
 def test_the_modules_of_a_route_fit_together() -> None:

@@ -41,8 +41,8 @@ runpy.run_module("infra.build.openapi", run_name="__main__")
             'infra/build/openapi/examples.json lacks "replace" of "https_edge_route_planted": add the request of '
             "PUT /edges/https/{edge_id}/routes/{id}/planted.",
         ),
-        (60, '"A field."', "The module planted exceeds its budget of 60 characters by 29."),
-        (100, "", "The field Planted.field has no description: add a text below it in its shape."),
+        (60, '"A field."', "The module planted exceeds its budget of 60 characters by 29: lower its limits."),
+        (100, "", "The field Planted.field has no description: add a docstring below the field in its class."),
     ],
 )
 def test_the_build_of_the_document_fails_with_a_sentence(tmp_path: Path, budget: int, text: str, sentence: str) -> None:

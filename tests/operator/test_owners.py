@@ -9,7 +9,7 @@ from tests.transports import Client, InProcess, key_in
 
 def test_a_user_who_owns_a_key_is_not_deleted(admin: Client, member: Client, capsys: Output) -> None:
     key = key_in(member.token)
-    sentence = f"The user {member.user} owns 1 keys and credentials, for example {key}: offboard it first."
+    sentence = f"The user {member.user} owns 1 keys and credentials, for example {key}: offboard the user."
     assert expect_failure("users", "delete", admin.account, member.user) == sentence
     assert member.get("/api_keys").status == 200
     run_without_errors(capsys, "keys", "revoke", admin.account, key)

@@ -182,9 +182,7 @@ def test_what_ssh_authorities_revoked_since_is_listed_and_revoked_again(
 def test_a_table_that_cannot_tell_what_was_revoked_is_refused_and_nothing_is_listed(
     admin: Client, tables: Tables, capsys: Output
 ) -> None:
-    itself = (
-        "TABLE_NAME must name the restored table, but names tunnel-edge, the table to compare the restored one with."
-    )
+    itself = "TABLE_NAME is tunnel-edge, the table to compare with: set it to the name of the restored table."
     assert expect_failure("revocations", "list", "tunnel-edge") == itself
     assert (
         expect_failure("revocations", "list", LATER)

@@ -64,8 +64,9 @@ def test_a_store_is_created_as_the_stack_creates_it(capsys: Output, monkeypatch:
 
 
 def test_a_key_without_an_alias_is_not_created(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KEY_ID", "1234abcd-12ab-34cd-56ef-1234567890ab")
-    sentence = "KEY_ID is 1234abcd-12ab-34cd-56ef-1234567890ab: to create a key, set it to an alias, alias/…."
+    key_id = "1234abcd-12ab-34cd-56ef-1234567890ab"
+    monkeypatch.setenv("KEY_ID", key_id)
+    sentence = f"KEY_ID is {key_id}: to create a key, set it to an alias, such as alias/tunnel-edge."
     assert expect_failure("store", "create") == sentence
 
 

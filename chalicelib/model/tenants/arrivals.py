@@ -53,18 +53,20 @@ class Arrivals:
         except MalformedRecord as malformed:
             raise NotAnExport(f"The record {key} is malformed. {malformed}") from None
         except (LookupError, TypeError, AttributeError, ValueError):
-            raise NotAnExport(f"The record {key} is malformed.") from None
+            raise NotAnExport(
+                f"The record {key} is malformed: a field is missing or has a wrong type. Import the unchanged export."
+            ) from None
 
     def complete(self) -> None:
         """Check that all records match each other: items and unique keys, IP policies and rules. Raises NotAnExport."""
         if self.chunks - self.lists:
             raise NotAnExport(
                 f"The export has revocations of the authority {min(self.chunks - self.lists)}, but not its revocation "
-                "list."
+                "list. Export again."
             )
         if differing := self.claims ^ self.owners:
             scope, path, _ = min(differing)
-            raise NotAnExport(f"The unique key {scope} does not match the record at {path}: {_CHANGED}")
+            raise NotAnExport(f"The unique key {scope} does not match the resource at {path}: {_CHANGED}")
         if differing := self.copies ^ self.rules:
             policy, rule, _ = min(differing)
             raise NotAnExport(f"The IP policy {policy} does not match its rule {rule}: {_CHANGED}")

@@ -98,9 +98,11 @@ def _decode(number: int, line: Mapping[str, Any]) -> Exported:
         record = dynamodb.decode(line["record"])
         record_class = record_classes.classify(record["scope"], record["id"])
     except (record_classes.UnclassifiedRecord, LookupError, TypeError, ValueError, AttributeError):
-        raise NotAnExport(f"Line {number} is not a record that this version can read.") from None
+        raise NotAnExport(
+            f"Line {number} is not a record that this version can read: import with the version that exported it."
+        ) from None
     if record_class.portability == "omitted" or sealed_values.find(record):
-        raise NotAnExport(f"Line {number} is a record that an export must not contain.")
+        raise NotAnExport(f"Line {number} is a record that an export must not contain. Import the unchanged export.")
     return Exported(record_class, record)
 
 

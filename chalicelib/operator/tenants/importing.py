@@ -77,7 +77,9 @@ class Import:
         if marker and marker["body"] == body:
             return  # an earlier run of the command has begun this import
         if marker:
-            raise CommandError(f"This account was already imported, into {marker['body']['account']}.")
+            raise CommandError(
+                f"This account was already imported into {marker['body']['account']}, and can be imported only once."
+            )
         self._check_target()
         conflicts = [*self._find_conflicts(old)]
         if conflicts:

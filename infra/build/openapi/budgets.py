@@ -136,6 +136,10 @@ def keep_compatible(sizes: Mapping[str, int], declared: Mapping[str, EdgeModule[
 def _check_module(module: Module, budget: int) -> None:
     excess = response_size(module) - budget
     if excess >= UNBOUNDED // 2:
-        raise OverBudget(f"The module {module.name} has a field without a limit: its budget is {budget:,}.")
+        raise OverBudget(
+            f"The module {module.name} has a field without a limit: give it a maximum; the budget is {budget:,}."
+        )
     if excess > 0:
-        raise OverBudget(f"The module {module.name} exceeds its budget of {budget:,} characters by {excess:,}.")
+        raise OverBudget(
+            f"The module {module.name} exceeds its budget of {budget:,} characters by {excess:,}: lower its limits."
+        )

@@ -143,7 +143,7 @@ def _find_description(path: str, field: Words, definitions: Mapping[str, Words])
     choices = [*field.get("anyOf", []), field.get("items", {}), field]
     shape = next((definitions[choice["$ref"].removeprefix(REF)] for choice in choices if "$ref" in choice), {})
     if "description" not in shape:
-        raise NoDescription(f"The field {path} has no description: add a text below it in its shape.")
+        raise NoDescription(f"The field {path} has no description: add a docstring below the field in its class.")
     return f"{shape['description']} Null if unset." if "anyOf" in field else str(shape["description"])
 
 

@@ -81,7 +81,7 @@ def test_a_deleted_account_returns_with_its_ids_and_names(admin: Client, tmp_pat
         id_by_path["/bot_users"],
     }
     again = str(expect_failure("accounts", "import", new.account, str(file)))
-    assert again == f"This account was already imported, into {new.account}."
+    assert again == f"This account was already imported into {new.account}, and can be imported only once."
 
 
 @pytest.mark.parametrize(

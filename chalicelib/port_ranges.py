@@ -8,5 +8,5 @@ def parse(text: str) -> range:
     first, _, last = text.strip().partition("-")
     ports = range(int(first), int(last or first) + 1)
     if not ports or ports[0] < 1 or ports[-1] > 65535:
-        raise ValueError("TCP_PORTS must be of the form 20000-20099")
+        raise ValueError("TCP_PORTS must be a port or a range of ports, for example 20000-20099")
     return ports

@@ -76,7 +76,7 @@ def from_der(der: bytes) -> PrivateKey:
     """
     key = load_der_private_key(der, password=None, unsafe_skip_rsa_key_validation=True)
     if not isinstance(key, PrivateKey):
-        raise ValueError("not an rsa, ecdsa or ed25519 private key")
+        raise ValueError("the stored private key must be an rsa, ecdsa or ed25519 key")
     return key
 
 

@@ -60,18 +60,18 @@ def make(
 
 def _header(version: int, generated: datetime, comment: str) -> bytes:
     if "\0" in comment:
-        raise ValueError("a comment cannot hold NUL")
+        raise ValueError("the comment of a revocation list must not contain NUL characters")
     try:
         fixed = _HEADER.pack(_MAGIC, _FORMAT, version, int(generated.timestamp()), 0)
     except struct.error:
-        raise ValueError("a version and a date must be unsigned numbers of 64 bits") from None
+        raise ValueError("the version and date of a revocation list must be unsigned integers of 64 bits") from None
     return fixed + _string(b"") + _string(comment.encode())
 
 
 def _certificates(authority: str, serials: Iterable[int]) -> bytes:
     ordered = sorted(serials)
     if ordered[0] < 1 or ordered[-1] > _MAX_SERIAL:
-        raise ValueError(f"serials are numbers of 1 to {_MAX_SERIAL}")
+        raise ValueError(f"serial numbers must be from 1 to {_MAX_SERIAL}")
     key = base64.b64decode(authority.split()[1], validate=True)
     return b"".join((_string(key), _string(b""), *_serials(ordered)))
 
@@ -79,7 +79,7 @@ def _certificates(authority: str, serials: Iterable[int]) -> bytes:
 def _fingerprints(fingerprints: Iterable[bytes]) -> bytes:
     ordered = sorted(set(fingerprints))
     if any(len(fingerprint) != 32 for fingerprint in ordered):
-        raise ValueError("fingerprints are 32 bytes each")
+        raise ValueError("each fingerprint must have 32 bytes")
     return b"".join(map(_string, ordered))
 
 

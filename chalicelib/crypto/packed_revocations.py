@@ -143,7 +143,7 @@ def _numbers(records: bytes) -> tuple[int, ...]:
 def _record(entry: Entry) -> bytes:
     if isinstance(entry, RevokedKey):
         if len(entry.fingerprint) != _FINGERPRINT_BYTES:
-            raise ValueError(f"a fingerprint is {_FINGERPRINT_BYTES} bytes")
+            raise ValueError(f"each fingerprint must have {_FINGERPRINT_BYTES} bytes")
         return entry.fingerprint
     if entry.number < 1 or (entry.valid_until is not None and entry.valid_until < 1):
         raise ValueError("serial numbers and expiry times must be positive")
@@ -159,7 +159,7 @@ def _split(packed: bytes) -> tuple[bytes, bytes]:
         return b"", b""
     size = _COUNT.size + _SERIAL.size * int.from_bytes(packed[: _COUNT.size])
     if len(packed) < max(size, _COUNT.size) or (len(packed) - size) % _FINGERPRINT_BYTES:
-        raise ValueError("the packed revocations are truncated")
+        raise ValueError("the packed revocation list is truncated: it ends within an entry")
     return packed[_COUNT.size : size], packed[size:]
 
 

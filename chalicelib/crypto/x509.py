@@ -181,7 +181,7 @@ def _find_first(name: x509.Name, part: ObjectIdentifier) -> str:
 
 def _format_hexadecimal(serial_number: int) -> str:
     if serial_number < 0:
-        raise ValueError("its serial number is negative")
+        raise ValueError("the serial number of the certificate must be positive")
     return serial_number.to_bytes((serial_number.bit_length() + 7) // 8 or 1).hex()
 
 

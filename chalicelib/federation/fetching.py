@@ -84,7 +84,7 @@ class Fetcher:
         except (OSError, HTTPException) as error:
             raise FetchFailed(type(error).__name__) from None
         except (ValueError, RecursionError):
-            raise FetchFailed("the answer is not JSON") from None
+            raise FetchFailed("the response of the issuer must be JSON") from None
 
     def _read(self, target: Target, deadline: float) -> bytes:
         """Return the body of a response. Raises FetchFailed unless its status is 200."""
@@ -121,7 +121,7 @@ class Fetcher:
             target.host, target.port, seconds=_compute_timeout(deadline), by=self.resolve
         )
         if not all(map(addresses.is_public, host_addresses)):
-            raise FetchFailed("its address is not public")
+            raise FetchFailed("the host of the URL must have only public addresses")
         return _open_first(host_addresses, target.port, deadline)
 
 
@@ -177,7 +177,7 @@ def _open_tunnel(proxy: str, target: Target, deadline: float) -> socket.socket:
         authority = f"{target.host}:{target.port}"
         connection.sendall(f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n".encode())
         if _begin(connection, deadline, "CONNECT").status != 200:
-            raise FetchFailed("the proxy refused the connection")
+            raise FetchFailed("the proxy in OIDC_PROXY refused the connection")
     except BaseException:
         connection.close()
         raise

@@ -128,10 +128,10 @@ def fetch_document(issuer: str) -> Any:
     fetcher = Fetcher(issuers.allows_loopback)
     configuration = fetcher.read_json(f"{issuer.removesuffix('/')}/.well-known/openid-configuration")
     if not isinstance(configuration, dict) or configuration.get("issuer") != issuer:
-        raise FetchFailed("its configuration names another issuer")
+        raise FetchFailed("the OpenID configuration must name this issuer in the field issuer")
     address = configuration.get("jwks_uri")
     if not isinstance(address, str):
-        raise FetchFailed("its configuration has no jwks_uri")
+        raise FetchFailed("the OpenID configuration must have a URL in the field jwks_uri")
     return replace(fetcher, seconds=min(SECONDS, end - time.monotonic())).read_json(address)
 
 

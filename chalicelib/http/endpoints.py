@@ -164,7 +164,8 @@ def _find_answer(endpoint: Endpoint, call: Call, request: idempotency.Request) -
         raise Conflict("This Idempotency-Key was already used for another request: choose another key.")
     if done.once:
         raise Conflict(
-            f"This request was already done: it created {done.item.id}. The secret in its response is shown only once."
+            f"This request was already done: it created {done.item.id}. The secret in its response is shown only once. "
+            "If it is lost, delete the resource and create another."
         )
     return CreatedItem(done.item)
 

@@ -181,7 +181,9 @@ def _build_conflict(
         case TooManyItems():
             return errors.Conflict(str(error))
         case ListFull():
-            return errors.Conflict(f"The full revocation list has {revocation_lists.MAX_ENTRIES} entries: delete some.")
+            return errors.Conflict(
+                f"The revocation list is full, with {revocation_lists.MAX_ENTRIES} entries: delete revocations first."
+            )
         case Taken(key=key) if base_names.is_taken_by_operator(error):
             return errors.Conflict(
                 base_names.OPERATOR_NAME_MESSAGE.format(key.field), {key.field: base_names.OPERATOR_NAME_RULE}

@@ -43,7 +43,7 @@ def _build_before_id_rule(kind: Kind) -> After:
         if not ids.is_id(text, text.partition("_")[0]):
             raise ValueError("must be an id of a resource that exists or existed")
         if not kind.has(text):
-            raise ValueError(f"must be an id from this list, which begins with {kind.prefix}_")
+            raise ValueError(f"must be the id of an entry of this list, and begin with {kind.prefix}_")
         return text
 
     about = "Only entries older than this id. The resource with this id may be deleted."

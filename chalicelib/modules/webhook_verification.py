@@ -20,7 +20,7 @@ _MAX_SECRET = 255
 
 def _check_secret(secret: str, above: Mapping[str, Any]) -> str:
     if above.get("provider") == "SVIX" and not svix_key(secret):
-        raise ValueError("must be the signing secret of Svix: whsec_ and base64")
+        raise ValueError("must be a signing secret of Svix: whsec_ followed by base64 text")
     return secret
 
 

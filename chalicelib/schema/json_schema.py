@@ -34,5 +34,7 @@ def at_most_bytes(limit: int) -> JsonSchema:
 def merge(schema: JsonSchema, more: JsonSchema) -> JsonSchema:
     """Return a schema with the keywords of two schemas. Raises ValueError if a keyword has two different values."""
     if differing := [name for name in schema.keys() & more.keys() if schema[name] != more[name]]:
-        raise ValueError(f"two rules differ in {', '.join(differing)}: {schema} and {more}")
+        raise ValueError(
+            f"the rules of a field must not set {', '.join(differing)} to different values: {schema} and {more}"
+        )
     return {**schema, **more}

@@ -243,9 +243,9 @@ def test_an_authority_whose_key_is_revoked_lets_nobody_in(judge: Judge) -> None:
 
 def test_what_would_make_a_list_that_nobody_can_read_is_a_value_error() -> None:
     for serial in (0, -1, 2**64):
-        with pytest.raises(ValueError, match="serials are numbers of 1 to"):
+        with pytest.raises(ValueError, match="serial numbers must be from 1 to"):
             build_krl(Revoked(line(OWN), [5, serial]))
-    with pytest.raises(ValueError, match="fingerprints are 32 bytes each"):
+    with pytest.raises(ValueError, match="each fingerprint must have 32 bytes"):
         build_krl(fingerprints=[bytes(32), bytes(20)])
     with pytest.raises(ValueError, match="NUL"):
         krl.make(version=1, generated=NOW, certificates=[], comment="a\0b")

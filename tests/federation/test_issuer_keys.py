@@ -115,15 +115,15 @@ def test_a_silent_issuer_is_unreachable_in_time(server: IssuerServer, path: str)
 @pytest.mark.parametrize(
     ("document", "reason"),
     [
-        ({"issuer": "https://gitlab.com"}, "another issuer"),
-        ([], "another issuer"),
-        ({}, "its configuration has no jwks_uri"),
-        ({"jwks_uri": 1}, "its configuration has no jwks_uri"),
+        ({"issuer": "https://gitlab.com"}, "must name this issuer in the field issuer"),
+        ([], "must name this issuer in the field issuer"),
+        ({}, "the OpenID configuration must have a URL in the field jwks_uri"),
+        ({"jwks_uri": 1}, "the OpenID configuration must have a URL in the field jwks_uri"),
         ({"jwks_uri": "file:///etc/passwd"}, "url"),
         ({"jwks_uri": "http://keys.example/"}, "not https"),
-        ({"jwks_uri": "https://127.0.0.2/keys"}, "its address is not public"),
-        ({"jwks_uri": "https://127.0.0.1:1/keys"}, "its address is not public"),
-        ({"jwks_uri": "https://169.254.169.254/latest"}, "its address is not public"),
+        ({"jwks_uri": "https://127.0.0.2/keys"}, "the host of the URL must have only public addresses"),
+        ({"jwks_uri": "https://127.0.0.1:1/keys"}, "the host of the URL must have only public addresses"),
+        ({"jwks_uri": "https://169.254.169.254/latest"}, "the host of the URL must have only public addresses"),
     ],
 )
 def test_an_odd_discovery_document_is_refused(server: IssuerServer, document: Any, reason: str) -> None:

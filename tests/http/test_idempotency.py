@@ -15,6 +15,7 @@ from tests.samples import KINDS, Collection, each_editable_kind
 from tests.transports import Client
 
 ANOTHER = "This Idempotency-Key was already used for another request: choose another key."
+LOST = "If it is lost, delete the resource and create another."
 
 
 @each_editable_kind
@@ -26,7 +27,7 @@ def test_a_request_that_is_repeated_is_done_once(collection: Collection) -> None
     again = admin.send("POST", collection.path, body, Idempotency_Key="a")
     if "token" in first.json:
         sentence = f"This request was already done: it created {first.json['id']}."
-        msg = f"{sentence} The secret in its response is shown only once."
+        msg = f"{sentence} The secret in its response is shown only once. {LOST}"
         assert_refused(again, 409, "conflict", msg)
     else:
         assert (again.status, again.json) == (201, first.json)

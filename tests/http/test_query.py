@@ -59,7 +59,7 @@ def test_a_query_that_breaks_a_rule_is_refused_with_every_fault(
 @each_kind
 def test_every_list_checks_its_query(collection: Collection) -> None:
     field_names = ", ".join(collection.resource.endpoints()[0].query)
-    rule = f"must be an id from this list, which begins with {collection.kind.prefix}_"
+    rule = f"must be the id of an entry of this list, and begin with {collection.kind.prefix}_"
     answer = collection.client.get(f"{collection.path}?limit=0&page=2")
     assert_invalid(answer, {"limit": LIMIT, "page": f"is not accepted here; accepted: {field_names}"})
     for prefix in ("aaa", "zzz", f"{collection.kind.prefix}x", collection.kind.prefix[1:]):

@@ -151,7 +151,7 @@ def test_a_body_names_only_what_a_key_with_ids_may_read(admin: Client) -> None:
         "backends:create",
     )
     writer = key(admin, *key_scopes)
-    message = "The body names a resource that this API key must not read."
+    message = "The body names a resource that this API key must not read: use a key with the scopes in 'details'."
 
     def assert_unreadable(answer: Answer, path: str, scope: str) -> None:
         assert_refused(answer, 403, "forbidden", message, {path: f"requires the scope {scope}"})
@@ -201,7 +201,7 @@ def test_the_scopes_of_a_key_have_at_most_2048_bytes(admin: Client) -> None:
         *edge_scopes,
         "tunnels:read",
     ]
-    rule = "must be at most 2048 bytes together, joined by spaces"
+    rule = "must be at most 2048 bytes in total, when joined by spaces"
     assert_invalid(
         admin.post("/api_keys", {"scopes": [*edge_scopes, "certificate_authorities:r"[:-1] + "read"]}), {"scopes": rule}
     )

@@ -53,7 +53,7 @@ def test_a_secret_that_no_provider_has_is_refused(admin: Client, secret: Any) ->
 @pytest.mark.parametrize("secret", ["whsec_", "whsec_é", "a secret", "whsec_c2V"])
 def test_a_secret_of_svix_is_base64(admin: Client, secret: str) -> None:
     answer = admin.put(on_a_holder(admin, WEBHOOK), {"provider": "SVIX", "secret": secret})
-    assert_invalid(answer, {"secret": "must be the signing secret of Svix: whsec_ and base64"})
+    assert_invalid(answer, {"secret": "must be a signing secret of Svix: whsec_ followed by base64 text"})
 
 
 def test_both_fields_are_required_even_if_it_is_disabled(admin: Client) -> None:

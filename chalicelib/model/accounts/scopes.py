@@ -46,7 +46,7 @@ def check(text: str) -> str:
         forms = "'*', '*:read', <collection>:<right> or <collection>:<right>@<id>"
         raise ValueError(f"must be {forms}, for example edges:read; the rights are read, write, create and revoke")
     if at and right not in _rights_with_id(collection):
-        raise ValueError(f"must have no id: {name} applies to the whole collection")
+        raise ValueError(f"must not end with @<id>: {name} applies to the whole collection")
     if at and not any(kind.has(id) for kind in _named_kinds(collection)):
         prefixes = " or ".join(f"{kind.prefix}_…" for kind in _named_kinds(collection))
         raise ValueError(f"must end with an id of the form {prefixes}")
@@ -56,7 +56,7 @@ def check(text: str) -> str:
 def check_size(scopes: list[str]) -> list[str]:
     """Return the scopes of a key. Raises ValueError if they have more than MAX_BYTES together."""
     if len(" ".join(scopes)) > MAX_BYTES:
-        raise ValueError(f"must be at most {MAX_BYTES} bytes together, joined by spaces")
+        raise ValueError(f"must be at most {MAX_BYTES} bytes in total, when joined by spaces")
     return scopes
 
 

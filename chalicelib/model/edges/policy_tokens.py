@@ -38,9 +38,9 @@ def tokenize(text: str) -> list[Token]:
     """
     tokens = [*_read_tokens(text), Token("end", "", len(text))]
     if sum(token.text in _OPERATORS for token in tokens if token.kind == "sign") > MAX_OPERATORS:
-        raise UnsupportedPolicy(f"has more than {MAX_OPERATORS} operators.")
+        raise UnsupportedPolicy(f"must have at most {MAX_OPERATORS} operators.")
     if _measure_depth(tokens) > MAX_DEPTH:
-        raise UnsupportedPolicy(f"is more than {MAX_DEPTH} levels deep.")
+        raise UnsupportedPolicy(f"must be at most {MAX_DEPTH} levels deep.")
     return tokens
 
 

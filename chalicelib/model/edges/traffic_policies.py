@@ -25,11 +25,11 @@ def parse(document: str) -> Condition:
     """
     rules = _read_rules(document)
     if len(rules) > MAX_RULES:
-        raise UnsupportedPolicy(f"inbound: has more than {MAX_RULES} rules.")
+        raise UnsupportedPolicy(f"inbound: must have at most {MAX_RULES} rules.")
     tokens = {location: _tokenize(location, text) for location, text in _list_expressions(rules)}
     count = sum(map(policy_tokens.count_addresses, tokens.values())) + sum(map(_count_networks, rules))
     if count > MAX_ADDRESSES:
-        raise UnsupportedPolicy(f"inbound: has more than {MAX_ADDRESSES} addresses and networks.")
+        raise UnsupportedPolicy(f"inbound: must have at most {MAX_ADDRESSES} addresses and networks.")
     conditions: dict[str, list[Condition]] = {f"inbound[{number}]": [] for number in range(len(rules))}
     for location, expression in tokens.items():
         with _locate_errors(location):
@@ -68,7 +68,7 @@ def _read_json(text: str) -> Any:
     depth = 0
     for bracket in _BRACKET.finditer(text):
         depth += (bracket.lastgroup == "opened") - (bracket.lastgroup == "closed")
-        _require(depth <= MAX_DEPTH, "value", f"is more than {MAX_DEPTH} levels deep.")
+        _require(depth <= MAX_DEPTH, "value", f"must be at most {MAX_DEPTH} levels deep.")
     try:
         return json.loads(text, object_pairs_hook=_make_object)
     except ValueError:

@@ -52,7 +52,9 @@ class SshAuthority(Described):
             if name == "ssh-rsa":
                 return {"key_size": int.from_bytes(_parse_strings(base64.b64decode(encoded))[-1]).bit_length()}
         except (ValueError, LookupError):
-            raise MalformedRecord("SshAuthority", "public_key", "must be a public key") from None
+            raise MalformedRecord(
+                "SshAuthority", "public_key", "must be a public key in OpenSSH authorized_keys form"
+            ) from None
         return {}
 
 
@@ -80,7 +82,9 @@ class IssuedCertificate(Traced):
         try:
             return crypto.ssh_certificates.read(self.certificate)
         except (ValueError, LookupError):
-            raise MalformedRecord("IssuedCertificate", "certificate", "must be a certificate") from None
+            raise MalformedRecord(
+                "IssuedCertificate", "certificate", "must be an SSH certificate in OpenSSH form"
+            ) from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +102,7 @@ class IssuedUserCertificate(IssuedCertificate):
             return None if text is None else acl.split(text)
         except ValueError:
             raise MalformedRecord(
-                "IssuedUserCertificate", "extensions", f"must have ACL rules in {acl.EXTENSION}"
+                "IssuedUserCertificate", "extensions", f"must contain valid ACL rules in {acl.EXTENSION}"
             ) from None
 
 

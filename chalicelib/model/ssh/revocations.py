@@ -80,7 +80,7 @@ class Revocation(Created):
             raise MalformedRecord(
                 "Revocation",
                 "serial",
-                "must be a number, or public_key must be set; public_key and valid_until must be well-formed",
+                "must be an integer, and valid_until an RFC 3339 time or empty, unless public_key is a valid SSH key",
             ) from None
 
 

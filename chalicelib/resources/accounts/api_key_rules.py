@@ -61,7 +61,10 @@ class _AccountModule(Module):
         allowed = call.body.allowed_networks if call.body.enabled else None
         if allowed and not call.has_if_match and not networks.contain(allowed, call.change.by.source_ip):
             rule = f"must contain your address, {call.change.by.source_ip}; to set the networks anyway, send If-Match"
-            raise Conflict("These networks would lock you out.", {"allowed_networks": rule})
+            raise Conflict(
+                "These networks would lock you out, because they do not contain your address.",
+                {"allowed_networks": rule},
+            )
         account = super().put(call)
         switching.copy_rules(call.caller.account)
         return account

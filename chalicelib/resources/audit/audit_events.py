@@ -100,7 +100,7 @@ def _normalize_time(text: str) -> str:
 
 def _check_resource_id(text: str) -> str:
     if not any(kind.has(text) for kind in _SUBJECTS):
-        raise ValueError("must be the id of a resource")
+        raise ValueError("must be the id of a resource, for example usr_… or edghts_…")
     return text
 
 

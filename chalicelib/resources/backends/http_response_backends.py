@@ -23,7 +23,7 @@ def _check_headers(headers: dict[str, str]) -> dict[str, str]:
     if len({name.lower() for name in headers}) < len(headers):
         raise ValueError("must not contain a header twice: names are case-insensitive")
     if sum(len(f"{name}{value}".encode()) for name, value in headers.items()) > _MAX_HEADER_BYTES:
-        raise ValueError(f"must be at most {_MAX_HEADER_BYTES} bytes of UTF-8 together")
+        raise ValueError(f"must have names and values of at most {_MAX_HEADER_BYTES} bytes in total, in UTF-8")
     return headers
 
 

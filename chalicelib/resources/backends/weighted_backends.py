@@ -13,7 +13,7 @@ from chalicelib.schema.rules import WithContext, between, entries, if_null, unle
 
 def _reject_itself(children: dict[str, int], path: Mapping[str, str]) -> dict[str, int]:
     if path.get("id") in children:
-        raise ValueError("must not name the backend itself")
+        raise ValueError("must not contain the id of this backend")
     return children
 
 

@@ -31,7 +31,7 @@ def _check_public_key(text: str) -> str:
 
 def _check_size(rules: list[str]) -> list[str]:
     if sum(len(rule.encode()) for rule in rules) > _MAX_ACL_BYTES:
-        raise ValueError(f"must be at most {_MAX_ACL_BYTES} bytes of UTF-8 together")
+        raise ValueError(f"must have rules of at most {_MAX_ACL_BYTES} bytes in total, in UTF-8")
     return rules
 
 

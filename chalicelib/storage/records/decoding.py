@@ -147,7 +147,7 @@ def _compile_packed(unpack: Callable[[Any], str]) -> Callable[[Any], Any]:
         try:
             return unpack(value)
         except _PACKED_ERRORS:
-            raise _Mismatch("must be text or its packed bytes") from None
+            raise _Mismatch("must be text, or bytes that can be unpacked to text") from None
 
     return read
 

@@ -271,14 +271,14 @@ def _keys(record: Record) -> tuple[UniqueKey, ...]:
     try:
         return tuple([UniqueKey(kind, value) for kind, value in record.claims])
     except ValueError:
-        raise MalformedRecord(Record.__name__, "claims", "must be pairs of a kind and a value") from None
+        raise MalformedRecord(Record.__name__, "claims", "must be a list of unique keys, as [kind, value]") from None
 
 
 def _references(record: Record) -> tuple[Reference, ...]:
     try:
         return references.from_record(record.points) if record.points else ()
     except ValueError:
-        raise MalformedRecord(Record.__name__, "points", "must be pairs of a kind and a value") from None
+        raise MalformedRecord(Record.__name__, "points", "must be a map of modules to lists of [scope, id]") from None
 
 
 def _relations(item: Item) -> dict[str, Any]:

@@ -290,5 +290,5 @@ def decode_chunk(record: Mapping[str, Any]) -> Chunk:
     try:
         crypto.packed_revocations.count(chunk.packed)
     except ValueError:
-        raise MalformedRecord(_ChunkRecord.__name__, "packed", "must be complete packed revocations") from None
+        raise MalformedRecord(_ChunkRecord.__name__, "packed", "must be a complete packed revocation list") from None
     return Chunk(chunk.scope.removeprefix("krl#"), chunk.id, chunk.packed, chunk.stamp)

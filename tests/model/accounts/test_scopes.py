@@ -141,8 +141,11 @@ def test_a_malformed_scope_names_the_forms(form: str) -> None:
 @pytest.mark.parametrize(
     ("form", "rule"),
     [
-        *((f"{name}:read@ak_{OWN}", "must have no id") for name in ("api_keys", "users", "audit_events", "account")),
-        (f"edges:create@edghts_{OWN}", "must have no id: edges:create applies to the whole collection"),
+        *(
+            (f"{name}:read@ak_{OWN}", "must not end with @<id>")
+            for name in ("api_keys", "users", "audit_events", "account")
+        ),
+        (f"edges:create@edghts_{OWN}", "must not end with @<id>: edges:create applies to the whole collection"),
         ("edges:read@", "must end with an id of the form edghts_… or edgtls_… or edgtcp_…"),
         (f"edges:read@edghtsrt_{OWN}", "must end with an id of the form edghts_…"),
         (f"ssh_user_certificates:create@sucrt_{OWN}", "must end with an id of the form sshca_…"),

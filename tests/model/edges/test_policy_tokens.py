@@ -46,12 +46,12 @@ def test_other_escape_sequences_are_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("largest", "larger", "problem"),
     [
-        ("||".join(["true"] * 501), "||".join(["true"] * 502), "has more than 500 operators."),
-        ("! " * 32 + "true", "! " * 33 + "true", "is more than 32 levels deep."),
-        ("(" * 32 + ")" * 32, "(" * 33 + ")" * 33, "is more than 32 levels deep."),
-        ("[" * 32, "f([" * 17, "is more than 32 levels deep."),
-        ("!(" * 16 + ")" * 16 + "(" * 32, "!(" * 16 + ")" * 15 + "(" * 31, "is more than 32 levels deep."),
-        ("()" * 100_000, "(" * 100_000, "is more than 32 levels deep."),
+        ("||".join(["true"] * 501), "||".join(["true"] * 502), "must have at most 500 operators."),
+        ("! " * 32 + "true", "! " * 33 + "true", "must be at most 32 levels deep."),
+        ("(" * 32 + ")" * 32, "(" * 33 + ")" * 33, "must be at most 32 levels deep."),
+        ("[" * 32, "f([" * 17, "must be at most 32 levels deep."),
+        ("!(" * 16 + ")" * 16 + "(" * 32, "!(" * 16 + ")" * 15 + "(" * 31, "must be at most 32 levels deep."),
+        ("()" * 100_000, "(" * 100_000, "must be at most 32 levels deep."),
     ],
 )
 def test_expressions_are_bounded(largest: str, larger: str, problem: str) -> None:

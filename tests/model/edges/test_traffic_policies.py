@@ -99,7 +99,7 @@ DOCUMENTS = [
         "inbound[0].expressions: must be an array of strings.",
     ),
     ('{"inbound":[{"x":1,"actions":[{"type":"deny"}]}]}', "inbound[0]: x is not supported by this version."),
-    ('{"inbound":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[', "value: is more than 32 levels deep."),
+    ('{"inbound":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[', "value: must be at most 32 levels deep."),
 ]
 
 
@@ -124,21 +124,21 @@ def with_networks(allow: int, deny: int, list_length: int, leading: int) -> str:
     return json.dumps({"inbound": [{"expressions": expressions, "actions": actions}]})
 
 
-TOO_MANY = "inbound: has more than 2000 addresses and networks."
-TOO_DEEP = "inbound[0].expressions[0]: is more than 32 levels deep."
+TOO_MANY = "inbound: must have at most 2000 addresses and networks."
+TOO_DEEP = "inbound[0].expressions[0]: must be at most 32 levels deep."
 BOUNDS = [
     (json.dumps({"inbound": [{"actions": [DENY]}] * 1000}), ""),
-    (json.dumps({"inbound": [{"actions": [DENY]}] * 1001}), "inbound: has more than 1000 rules."),
+    (json.dumps({"inbound": [{"actions": [DENY]}] * 1001}), "inbound: must have at most 1000 rules."),
     (with_networks(500, 500, 400, 200), ""),
     (with_networks(501, 500, 400, 200), TOO_MANY),
     (with_networks(500, 501, 400, 200), TOO_MANY),
     (with_networks(500, 500, 401, 200), TOO_MANY),
     (with_networks(500, 500, 400, 201), TOO_MANY),
     (with_expression("||".join(["true"] * 501)), ""),
-    (with_expression("||".join(["true"] * 502)), "inbound[0].expressions[0]: has more than 500 operators."),
+    (with_expression("||".join(["true"] * 502)), "inbound[0].expressions[0]: must have at most 500 operators."),
     (with_expression(*["&&".join(["true"] * 501)] * 10), ""),
     (with_expression("(" * 100_000), TOO_DEEP),
-    ("[" * 100_000, "value: is more than 32 levels deep."),
+    ("[" * 100_000, "value: must be at most 32 levels deep."),
     ('{"inbound": "' + '\\"' * 60_000, "value: must be a JSON document."),
 ]
 

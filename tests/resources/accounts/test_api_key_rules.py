@@ -245,7 +245,13 @@ def test_rules_that_lock_out_their_author_are_a_conflict_unless_if_match_is_sent
     own_client, rules = client_at(admin, OWN), {"allowed_networks": ["198.51.100.0/24"]}
     rule = f"must contain your address, {OWN}; to set the networks anyway, send If-Match"
     refusal = own_client.put(RULES, rules)
-    assert_refused(refusal, 409, "conflict", "These networks would lock you out.", {"allowed_networks": rule})
+    assert_refused(
+        refusal,
+        409,
+        "conflict",
+        "These networks would lock you out, because they do not contain your address.",
+        {"allowed_networks": rule},
+    )
     assert own_client.get(RULES).status == 404
     tag = own_client.put(RULES, {**rules, "enabled": False}).headers["etag"]
     assert own_client.get("/me").status == 200

@@ -125,7 +125,7 @@ def test_events_are_found_by_their_parameters(admin: Client) -> None:
 LIMIT = "must be a whole number from 1 to 100"
 ACTION = "must be an action, for example api_key.create, or the beginning of one and '*', for example ssh_*"
 ACTOR = "must be the id of an API key (ak_…), a federated credential (fcred_…), a user (usr_…) or a bot (bot_…)"
-RESOURCE = "must be the id of a resource"
+RESOURCE = "must be the id of a resource, for example usr_… or edghts_…"
 
 
 @pytest.mark.parametrize(

@@ -50,4 +50,4 @@ def test_a_change_replaces_the_children(admin: Client) -> None:
 def test_a_backend_is_not_its_own_child(admin: Client) -> None:
     backend = admin.create(PATH, {})
     answer = admin.patch(f"{PATH}/{backend['id']}", {"backends": {backend["id"]: 1}})
-    assert_invalid(answer, {"backends": "must not name the backend itself"})
+    assert_invalid(answer, {"backends": "must not contain the id of this backend"})

@@ -98,7 +98,7 @@ def test_there_are_at_most_1000_rules_of_32_kib_together(admin: Client) -> None:
     )
     long = ["bind:k=" + "v" * 249] * 128  # 256 bytes each
     large = [*long, "*"]
-    sentence = "must be at most 32768 bytes of UTF-8 together"
+    sentence = "must have rules of at most 32768 bytes in total, in UTF-8"
     assert_invalid(admin.post(PATH, {"public_key": public_key(), "acl": large}), {"acl": sentence})
     for rules in (many[1:], long):
         credential = admin.create(PATH, {"public_key": public_key(), "acl": rules})

@@ -203,7 +203,7 @@ ODD: dict[str, tuple[Callable[[], str], str]] = {
     ),
     "a negative serial number": (
         lambda: openssl.issue(options=("-set_serial", "-5")).certificate,
-        "its serial number is negative",
+        "the serial number of the certificate must be positive",
     ),
     "a TLS feature that there is not": (
         lambda: openssl.issue(extensions=("tlsfeature=1234",)).certificate,

@@ -30,7 +30,7 @@ def check_request_name(name: str) -> str:
     if re.fullmatch(_REQUEST, _normalize(name)) or re.fullmatch(claims.REGEX, name.lower()):
         raise ValueError(
             "must not be a header that the edge or the protocol sets, such as Host, Content-Length or X-Forwarded-For,"
-            " or one that says who a visitor is"
+            " or one from which servers read who the visitor is, such as Remote-User"
         )
     return name
 

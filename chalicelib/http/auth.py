@@ -199,10 +199,7 @@ def admit_references(caller: Caller, values: Mapping[str, Any], at: str) -> None
     """
     if unreadable := scopes.find_unreadable(caller.limits.scopes, values):
         details = {f"{at}{path}": f"requires the scope {scope}" for path, scope in unreadable.items()}
-        raise Forbidden(
-            "The body names a resource that this API key must not read: use a key with the scopes in 'details'.",
-            details,
-        )
+        raise Forbidden("The API key must not read a resource in the body: it needs the scopes in 'details'.", details)
 
 
 def require_admin(caller: Caller) -> None:

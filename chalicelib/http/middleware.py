@@ -181,9 +181,7 @@ def _build_conflict(
         case TooManyItems():
             return errors.Conflict(str(error))
         case ListFull():
-            return errors.Conflict(
-                f"The revocation list is full, with {revocation_lists.MAX_ENTRIES} entries: delete revocations first."
-            )
+            return errors.Conflict(f"A revocation list is full ({revocation_lists.MAX_ENTRIES} entries): delete some.")
         case Taken(key=key) if base_names.is_taken_by_operator(error):
             return errors.Conflict(
                 base_names.OPERATOR_NAME_MESSAGE.format(key.field), {key.field: base_names.OPERATOR_NAME_RULE}

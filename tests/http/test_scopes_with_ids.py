@@ -151,7 +151,7 @@ def test_a_body_names_only_what_a_key_with_ids_may_read(admin: Client) -> None:
         "backends:create",
     )
     writer = key(admin, *key_scopes)
-    message = "The body names a resource that this API key must not read: use a key with the scopes in 'details'."
+    message = "The API key must not read a resource in the body: it needs the scopes in 'details'."
 
     def assert_unreadable(answer: Answer, path: str, scope: str) -> None:
         assert_refused(answer, 403, "forbidden", message, {path: f"requires the scope {scope}"})

@@ -1,7 +1,6 @@
 """The way up from each version to the next: nothing in the templates asks for what the page does not say."""
 
 import hashlib
-import subprocess
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
@@ -137,10 +136,14 @@ def test_no_page_can_excuse_the_loss_of_what_holds_data(change: Change) -> None:
 
 
 def test_a_shallow_clone_says_what_it_lacks(tmp_path: Path) -> None:
-    command = ["git", "-c", "safe.directory=*", "clone", "-q", "--depth", "1", ROOT.as_uri(), str(tmp_path / "clone")]
-    subprocess.run(command, check=True, capture_output=True)
-    name, commit = upgrades.history()[0]
+    origin, clone = tmp_path / "origin", tmp_path / "clone"
+    upgrades.git("init", "-q", str(origin))
+    author = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    for _ in range(2):
+        upgrades.git(*author, "commit", "-q", "--allow-empty", "-m", "A version", root=origin)
+    first = upgrades.git("rev-parse", "HEAD~1", root=origin).decode().strip()
+    upgrades.git("clone", "-q", "--depth", "1", origin.as_uri(), str(clone))
     with pytest.raises(
-        pytest.fail.Exception, match=r"^This clone lacks commit 15dc98c of version 1\.0\.0, .*unshallow"
+        pytest.fail.Exception, match=rf"^This clone lacks commit {first} of version 1\.0\.0, .*unshallow"
     ):
-        upgrades.released(name, commit, tmp_path / "clone")
+        upgrades.released("1.0.0", first, clone)

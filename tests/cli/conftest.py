@@ -14,6 +14,7 @@ from tests import needs
 from tests.cli import issuer as issuers
 from tests.cli.issuer import OidcIssuer
 from tests.conftest import Served, free_port, remember_stored, serve
+from tests.forked import Program
 from tests.transports import RECORD
 
 
@@ -22,6 +23,7 @@ class User:
     """A user of the command line, with a home of their own."""
 
     te: Path  # the program
+    imported: Program  # the same, imported already
     home: Path
     settings: Mapping[str, str] = field(default_factory=dict)
 
@@ -35,7 +37,15 @@ class User:
         return replace(self, settings={**self.settings, **settings})
 
     def run(self, *arguments: str, stdin: str = "", timeout: float = 60) -> subprocess.CompletedProcess[str]:
-        """Run `te` with these arguments and this standard input."""
+        """Run `te` with these arguments and this standard input, in a fork unless Python itself reads a setting."""
+        if any(name.startswith("PYTHON") for name in self.settings):
+            return self.run_anew(*arguments, stdin=stdin, timeout=timeout)
+        return self.imported.run(
+            *arguments, environment=self.environment, folder=self.home, stdin=stdin, timeout=timeout
+        )
+
+    def run_anew(self, *arguments: str, stdin: str = "", timeout: float = 60) -> subprocess.CompletedProcess[str]:
+        """Run `te` as `run` does, in a process of its own."""
         return subprocess.run(
             [str(self.te), *arguments],
             input=stdin,
@@ -80,12 +90,23 @@ def te(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return cli.install(cli.build_wheel(folder), folder / "environment")
 
 
+# What nearly all commands import.
+OFTEN_IMPORTED = ("tunnel_edge.app", "tunnel_edge.api.client", "tunnel_edge.commands.kinds", "urllib3", "platformdirs")
+
+
+@pytest.fixture(scope="session")
+def imported(te: Path) -> Iterator[Program]:
+    program = Program("tunnel_edge", *OFTEN_IMPORTED, script=te)
+    yield program
+    program.close()
+
+
 @pytest.fixture
-def user(te: Path, tmp_path: Path) -> User:
+def user(te: Path, imported: Program, tmp_path: Path) -> User:
     """Return a user with an empty home."""
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
-    return User(te, home)
+    return User(te, imported, home)
 
 
 @pytest.fixture(scope="session")

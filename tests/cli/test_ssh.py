@@ -207,8 +207,8 @@ def test_no_secret_is_in_the_arguments_or_environment_of_a_process(agent: User, 
     stop = threading.Event()
     thread = threading.Thread(target=watch, args=(str(agent.te), process_texts, stop))
     thread.start()
-    agent.run("ssh", "login", "--principal", USER)
-    agent.run("whoami")
+    agent.run_anew("ssh", "login", "--principal", USER)
+    agent.run_anew("whoami")
     stop.set()
     thread.join()
     assert process_texts

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import User, api, issuer, other_issuer, served, te, user
+from tests.cli.conftest import User, api, imported, issuer, other_issuer, served, te, user
 from tests.conftest import Served, free_port
 from tests.live.edge.processes import Platform, start_edge
 from tests.live.edge.running import Key, until
 
-__all__ = ["api", "issuer", "other_issuer", "served", "te", "user"]
+__all__ = ["api", "imported", "issuer", "other_issuer", "served", "te", "user"]
 
 
 class Te:

@@ -151,7 +151,7 @@ class Client:
 
     def all(self, path: str, items: str, limit: int = 100) -> Iterator[Any]:
         """Yield every entry of a list, by its next_page_uri."""
-        uri = f"{path}?limit={limit}"
+        uri = f"{path}{'&' if '?' in path else '?'}limit={limit}"
         while uri:
             answer = self.get(uri)
             assert answer.status == 200, answer.text

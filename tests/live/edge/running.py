@@ -67,7 +67,7 @@ def until(true: Callable[[], bool], *, within: float = 15) -> None:
             return
         now = time.monotonic()
         assert now < end, "it took too long"
-        time.sleep(min(max(0.01, 4 * (now - start)), 0.2))
+        time.sleep(min(max(0.01, 4 * (now - start)), max(0.01, end - now), 1))
 
 
 @dataclass

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from samtranslator.yaml_helper import yaml_parse
+from infra.deploy.templates import parse_template
 
 
 def of(deployed: str, template: str) -> list[str]:
@@ -15,8 +15,8 @@ def of(deployed: str, template: str) -> list[str]:
     """
     if deployed in ("", template):
         return [template]
-    target = yaml_parse(template)
-    before, after = _indexes(yaml_parse(deployed)), _indexes(target)
+    target = parse_template(template)
+    before, after = _indexes(parse_template(deployed)), _indexes(target)
     states = [dict(before)]
     for name in before.keys() - after.keys():
         states.append({other: index for other, index in states[-1].items() if other != name})

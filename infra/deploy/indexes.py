@@ -3,17 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-from samtranslator.yaml_helper import yaml_parse
-
 from infra import CommandError
 from infra.deploy import data_stack, stacks
+from infra.deploy.templates import parse_template
 
 
 def require_supported_stack(name: str) -> None:
     """Raise CommandError if version 1.x of this service deployed the data stack. Raises aws.AwsError."""
     stack = data_stack.stack_of(name)
     deployed = stacks.template(stack)
-    if deployed and not names(yaml_parse(deployed)):
+    if deployed and not names(parse_template(deployed)):
         raise CommandError(
             f"The stack {stack} was deployed by 1.x: upgrade it to 2.0.0 first ('Upgrading' in infra/README.md)."
         )

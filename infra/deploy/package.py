@@ -19,10 +19,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from samtranslator.translator.transform import transform
-from samtranslator.yaml_helper import yaml_parse
 
 from infra import ROOT, CommandError, environments
 from infra.deploy import fingerprint, gateway_responses, sbom
+from infra.deploy.templates import parse_template
 
 ARCHITECTURES = ("arm64", "x86_64")
 MAX_BYTES = 13_841_203  # size limit of deployment.zip: 13.2 MiB
@@ -172,7 +172,7 @@ def _compile(folder: Path) -> None:
 def _complete(out: Path) -> None:
     """Add the gateway's error responses to the stack's template, and translate the template with SAM."""
     merged = out / "sam.yaml"  # Chalice writes YAML, because api.yaml, which it merges, is YAML
-    stack: dict[str, Any] = yaml_parse(merged.read_text())
+    stack: dict[str, Any] = parse_template(merged.read_text())
     merged.unlink()
     definition = stack["Resources"]["RestAPI"]["Properties"]["DefinitionBody"]
     definition["x-amazon-apigateway-gateway-responses"] = gateway_responses.build_extension()

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from samtranslator.yaml_helper import yaml_parse
-
 from chalicelib.storage.client import aws
 from infra import ROOT
+from infra.deploy.templates import parse_template
 from tests.cloud.evaluator import Call, Statement, allows, each
 
 NAME = "tunnel-edge-production"
@@ -95,7 +94,7 @@ def boundary() -> tuple[Statement, ...]:
 @cache
 def _template(file: str) -> Mapping[str, Any]:
     """Return the properties of a template's resources."""
-    resources = yaml_parse((ROOT / "infra" / "deploy" / file).read_text())["Resources"]
+    resources = parse_template((ROOT / "infra" / "deploy" / file).read_text())["Resources"]
     return {name: resource.get("Properties", {}) for name, resource in resources.items()}
 
 

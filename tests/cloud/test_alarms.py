@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pytest
-from samtranslator.yaml_helper import yaml_parse
 
 from chalicelib.http import log
 from chalicelib.storage.client import call_counts
+from infra.deploy.templates import parse_template
 from tests.conftest import ROOT
 
-TEMPLATE = yaml_parse((ROOT / "infra" / "deploy" / "api.yaml").read_text())
+TEMPLATE = parse_template((ROOT / "infra" / "deploy" / "api.yaml").read_text())
 RESOURCES: Mapping[str, Any] = TEMPLATE["Resources"]
 ALARMS = {
     name: resource["Properties"]

@@ -10,14 +10,14 @@ from typing import Any
 
 import boto3
 import pytest
-from samtranslator.yaml_helper import yaml_parse
 
 from edge.process.settings import Limits
 from infra import ROOT
+from infra.deploy.templates import parse_template
 from tests.cloud.units import service
 
 FILE = ROOT / "infra" / "deploy" / "fleet.yaml"
-TEMPLATE: dict[str, Any] = yaml_parse(FILE.read_text())
+TEMPLATE: dict[str, Any] = parse_template(FILE.read_text())
 _, PORTS, REPLICATED = TEMPLATE["Resources"]["Fn::ForEach::Listeners"]
 TARGET, LISTENER = (REPLICATED[f"{name}${{Port}}"]["Properties"] for name in ("Target", "Listener"))
 ATTRIBUTES = {attribute["Key"]: attribute["Value"] for attribute in TARGET["TargetGroupAttributes"]}
@@ -70,7 +70,7 @@ def test_only_hosts_of_the_sign_in_service_have_its_role() -> None:
     edge, sign_in = instances("Instances", "Instance"), instances("SignInInstances", "SignInInstance")
     assert edge["IamInstanceProfile"] == {"Ref": "InstanceProfile"}
     assert sign_in["IamInstanceProfile"] == {"Ref": "SignInInstanceProfile"}
-    outputs = yaml_parse((FILE.parent / "edge.yaml").read_text())
+    outputs = parse_template((FILE.parent / "edge.yaml").read_text())
     roles = {
         name: outputs["Resources"][outputs["Outputs"][name]["Value"]["Ref"]]["Properties"]["Roles"]
         for name in ("InstanceProfile", "SignInInstanceProfile")
@@ -138,7 +138,7 @@ def deploy(name: str, template: Any, **parameters: str) -> dict[str, str]:
 def test_a_deployed_fleet_has_hosts_of_two_roles_and_a_name_for_the_sign_in_hosts() -> None:
     ec2, iam, dns = (boto3.client(service) for service in ("ec2", "iam", "route53"))
     key = "arn:aws:kms:us-east-1:123456789012:key/1234abcd"
-    profiles = deploy("edge", yaml_parse((FILE.parent / "edge.yaml").read_text()), Name="tunnel-edge", KeyArn=key)
+    profiles = deploy("edge", parse_template((FILE.parent / "edge.yaml").read_text()), Name="tunnel-edge", KeyArn=key)
     subnets, images = ec2.describe_subnets()["Subnets"], ec2.describe_images()["Images"]
     template = expand({name: value for name, value in TEMPLATE.items() if name != "Transform"}, {})
     for name in [name for name in template["Resources"] if name.startswith("Listener")]:

@@ -4,16 +4,16 @@ import json
 from typing import Any
 
 import pytest
-from samtranslator.yaml_helper import yaml_parse
 
 from infra.deploy import data_stack, index_steps
+from infra.deploy.templates import parse_template
 
 TEMPLATE = data_stack.TEMPLATE.read_text()
 
 
 def with_indexes(*names: str) -> str:
     """Return the template with these indexes only."""
-    template = yaml_parse(TEMPLATE)
+    template = parse_template(TEMPLATE)
     table = template["Resources"]["Table"]["Properties"]
     table["GlobalSecondaryIndexes"] = [
         {"IndexName": name, "KeySchema": [{"AttributeName": name, "KeyType": "HASH"}]} for name in names
@@ -23,7 +23,7 @@ def with_indexes(*names: str) -> str:
 
 def read_indexes(template: str) -> tuple[set[str], set[str]]:
     """Return the names of the indexes, and of the attributes that are defined without being a key of the table."""
-    table: dict[str, Any] = yaml_parse(template)["Resources"]["Table"]["Properties"]
+    table: dict[str, Any] = parse_template(template)["Resources"]["Table"]["Properties"]
     defined = {attribute["AttributeName"] for attribute in table["AttributeDefinitions"]}
     return {index["IndexName"] for index in table.get("GlobalSecondaryIndexes", ())}, defined - {"scope", "id"}
 

@@ -8,9 +8,9 @@ from typing import Any
 import botocore.session
 import pytest
 from botocore import xform_name
-from samtranslator.yaml_helper import yaml_parse
 
 from chalicelib.__main__ import main
+from infra.deploy.templates import parse_template
 from tests.conftest import ROOT
 from tests.needs import need
 
@@ -100,12 +100,12 @@ def test_the_outputs_that_are_asked_for_are_there(calls: Calls) -> None:
         stack = call[call.index("--stack-name") + 1]
         (output,) = re.findall("OutputKey=='(.*?)'", call[call.index("--query") + 1])
         (file,) = [file for part, file in templates.items() if part in stack.split("-")]
-        outputs = yaml_parse((ROOT / "infra" / "deploy" / file).read_text())["Outputs"].keys()
+        outputs = parse_template((ROOT / "infra" / "deploy" / file).read_text())["Outputs"].keys()
         assert output in outputs | BY_CHALICE, stack
 
 
 def test_what_is_deployed_has_the_parameters_that_are_given(calls: Calls) -> None:
-    templates = [yaml_parse((ROOT / "infra" / "deploy" / file).read_text()) for file in ("api.yaml", "data.yaml")]
+    templates = [parse_template((ROOT / "infra" / "deploy" / file).read_text()) for file in ("api.yaml", "data.yaml")]
     parameters = {name for template in templates for name in template["Parameters"]}
     for call in filter_calls(calls, "python", "-m", "infra.deploy"):
         assert {word.partition("=")[0] for word in call if re.match(r"\w+=", word)} <= parameters
@@ -124,8 +124,8 @@ def test_what_the_pipeline_reads_is_set_in_its_environment(calls: Calls) -> None
 
 
 def test_what_an_import_is_told_of_the_data_stack_lacks_only_its_outputs(calls: Calls) -> None:
-    template = yaml_parse((ROOT / "infra" / "deploy" / "data.yaml").read_text())
+    template = parse_template((ROOT / "infra" / "deploy" / "data.yaml").read_text())
     for call in filter_calls(calls, "aws", "cloudformation", "create-change-set"):
-        import_template = yaml_parse(options(call)["template-body"])
+        import_template = parse_template(options(call)["template-body"])
         assert {**import_template, "Outputs": template["Outputs"]} == template
         assert "Outputs" not in import_template

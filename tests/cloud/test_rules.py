@@ -7,9 +7,9 @@ from typing import Any
 
 import botocore.session
 import pytest
-from samtranslator.yaml_helper import yaml_parse
 
 from chalicelib.http.limits import admission
+from infra.deploy.templates import parse_template
 from tests.cloud import policies
 from tests.cloud.policies import Statement
 from tests.conftest import ROOT, Served
@@ -17,7 +17,7 @@ from tests.samples import OPEN
 
 Resources = Mapping[str, Any]
 DATA, PIPELINE, BACKUP = (
-    yaml_parse((ROOT / "infra" / "deploy" / file).read_text())["Resources"]
+    parse_template((ROOT / "infra" / "deploy" / file).read_text())["Resources"]
     for file in ("data.yaml", "pipeline.yaml", "backup.yaml")
 )
 BY_HAND = ("policy-api.json", "policy-authorizer.json")
@@ -81,7 +81,7 @@ def test_what_holds_data_stays_when_its_stack_goes_and_survives_mistakes() -> No
 
 
 def test_the_key_admits_each_role_of_the_edge_that_uses_it() -> None:
-    edge = yaml_parse((ROOT / "infra" / "deploy" / "edge.yaml").read_text())["Resources"]
+    edge = parse_template((ROOT / "infra" / "deploy" / "edge.yaml").read_text())["Resources"]
     used = [
         name
         for name, resource in edge.items()

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from samtranslator.yaml_helper import yaml_parse
 
 from infra.deploy import indexes
+from infra.deploy.templates import parse_template
 from tests.cloud.policies import each
 from tests.conftest import ROOT
 
@@ -120,7 +120,7 @@ def unsaid(before: Version, after: Version, page: str) -> list[str]:
 
 
 def _version(name: str, read: Callable[[str], str]) -> Version:
-    templates = {file: yaml_parse(read(f"infra/deploy/{file}")) for file in _FILES}
+    templates = {file: parse_template(read(f"infra/deploy/{file}")) for file in _FILES}
     policies = {file: json.loads(read(f".chalice/{file}")) for file in _POLICIES}
     return Version(name, {**templates, **policies})
 

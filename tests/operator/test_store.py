@@ -5,10 +5,10 @@ import subprocess
 import sys
 
 import pytest
-from samtranslator.yaml_helper import yaml_parse
 
 from chalicelib.storage.client import aws
 from infra.deploy import data_stack
+from infra.deploy.templates import parse_template
 from tests.conftest import ROOT, free_port
 from tests.operator.commands import Output, create_account, expect_failure, run_without_errors
 
@@ -38,7 +38,7 @@ def test_a_store_is_created_as_the_stack_creates_it(capsys: Output, monkeypatch:
         "table another was created",
         "key alias/another was created",
     ]
-    template = yaml_parse(data_stack.TEMPLATE.read_text())["Resources"]["Table"]["Properties"]
+    template = parse_template(data_stack.TEMPLATE.read_text())["Resources"]["Table"]["Properties"]
     table = aws.client("dynamodb").describe_table(TableName="another")["Table"]
     field_names = ("AttributeDefinitions", "KeySchema", "DeletionProtectionEnabled")
     assert [table[field] for field in field_names] == [template[field] for field in field_names]

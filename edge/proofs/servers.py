@@ -101,7 +101,9 @@ class AuthoritativeServers:
             zone = await dns.asyncresolver.zone_for_name(name, resolver=self._finder)
             records = await self._finder.resolve(zone, dns.rdatatype.NS)
         except (dns.exception.DNSException, OSError):
-            raise Unreachable(f"The name servers of {_text(name)} cannot be found.") from None
+            raise Unreachable(
+                f"The name servers of {_text(name)} cannot be found: check the domain and its NS records."
+            ) from None
         hosts = sorted({record.target for record in records})[:_MAX_NAMES]
         addresses = await asyncio.gather(*(find_addresses(self._finder, host) for host in hosts))
         targets = [address for address in _interleave(addresses) if self._may_ask(address)][: self._max_servers]

@@ -222,7 +222,9 @@ def test_answers_without_measure_say_nothing(internet: Internet, values: list[st
 
 def test_a_zone_with_name_servers_without_measure_is_not_looked_at(internet: Internet) -> None:
     internet.delegate("shop.example", *["127.0.0.2", "127.0.0.3"] * 50)
-    assert internet.look() == unknown(f"The name servers of {TXT} cannot be found.")
+    assert internet.look() == unknown(
+        f"The name servers of {TXT} cannot be found: check the domain and its NS records."
+    )
     assert internet.servers[0].questions == []
 
 

@@ -17,7 +17,7 @@ _TOO_MANY = errors.RateLimited("Too many requests at once; try again in a second
 
 RESPONSES: dict[str, ApiError] = {
     "ACCESS_DENIED": errors.RateLimited(  # the authorizer denies only addresses that send too many requests
-        "Your address sends too many requests without a valid token."
+        "Your address sends too many requests without a valid token: try again after the time in Retry-After."
     ),
     "API_CONFIGURATION_ERROR": _INTERNAL,
     # AWS documents both AUTHORIZER types for an authorizer that fails, for example because it cannot read DynamoDB.

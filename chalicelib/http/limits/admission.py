@@ -49,10 +49,10 @@ RESERVE = Rate(per_second=2, burst=20)
 _FILTERS = frozenset(("action", "after", "before"))
 _FILTERED = 500  # the most events that are read to fill one page of a filtered list
 _MESSAGES = {
-    "account": "Your account sends too many requests.",
-    "key": "This API key sends too many requests.",
-    "certificates": "Your account signs too many certificates.",
-    "events": "Your account reads too many audit events.",
+    "account": "Your account sends too many requests: try again after the time in Retry-After.",
+    "key": "This API key sends too many requests: try again after the time in Retry-After.",
+    "certificates": "Your account signs too many certificates: try again after the time in Retry-After.",
+    "events": "Your account reads too many audit events: try again after the time in Retry-After.",
 }
 
 
@@ -111,7 +111,10 @@ def reject(address: str) -> None:
         use = Use(f"address#{_find_network(address)}", rate, is_shared=False)
         is_admitted, (standing,) = OF_PROCESS.admit([use], time.time())
         if not is_admitted:
-            raise RateLimited("Your address sends too many requests without a valid token.", retry_after=standing.wait)
+            raise RateLimited(
+                "Your address sends too many requests without a valid token: try again after the time in Retry-After.",
+                retry_after=standing.wait,
+            )
 
 
 def describe(caller: Limited) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def decode(form: type[T], record: Mapping[str, Any]) -> T:
     Missing fields get their defaults.
     """
     if record.__class__ is not dict and not isinstance(record, Mapping):
-        raise MalformedRecord(form.__name__, "", "must be a map")
+        raise MalformedRecord(form.__name__, "", "must be stored as a map")
     compiled: _Form = _compile(form)  # type: ignore[arg-type]  # a class is hashable
     values, known, name = compiled.defaults.copy(), compiled.fields, ""
     try:
@@ -209,7 +209,7 @@ def _compile_sequence(
 ) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         if not isinstance(value, classes):
-            raise _Mismatch(f"must be a {classes[0].__name__}")
+            raise _Mismatch(f"must be stored as a {classes[0].__name__}")
         for member in value:
             if member.__class__ not in entry.plain:
                 _read_inside(entry, member, "[]")
@@ -221,7 +221,7 @@ def _compile_sequence(
 def _compile_map(key: _Type, entry: _Type) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         if value.__class__ is not dict and not isinstance(value, Mapping):
-            raise _Mismatch("must be a map")
+            raise _Mismatch("must be stored as a map")
         decoded: dict[str, Any] = {}
         for name, member in value.items():
             if name.__class__ not in key.plain:

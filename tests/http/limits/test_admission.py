@@ -14,7 +14,7 @@ from tests.refusals import assert_refused
 from tests.transports import Answer, Client
 
 KEYS, EVENTS = "/api_keys", "/audit_events"
-ACCOUNT = "Your account sends too many requests."
+ACCOUNT = "Your account sends too many requests: try again after the time in Retry-After."
 
 
 @pytest.fixture(autouse=True)
@@ -126,7 +126,9 @@ def test_certificates_and_events_have_limits_of_their_own(admin: Client) -> None
     body = {"ssh_certificate_authority_id": authority, "public_key": samples.public_key()}
     answers = [admin.post("/ssh_user_certificates", body) for _ in range(3)]
     assert [answer.status for answer in answers] == [201, 201, 429]
-    assert answers[2].json["msg"] == "Your account signs too many certificates."
+    assert (
+        answers[2].json["msg"] == "Your account signs too many certificates: try again after the time in Retry-After."
+    )
     assert headers(answers[0])[0] == '"certificates";q=2;w=2'
     statuses = [admin.get(f"{EVENTS}{query}").status for query in ("?limit=20", "", "")]
     assert statuses == [200, 200, 429]
@@ -158,7 +160,12 @@ def test_requests_without_a_valid_token_count_for_their_address(admin: Client, m
     assert _decide(valid, "192.0.2.1") == "Allow"
     assert headers(admin.get(KEYS))[1] == '"account";r=99;t=1'
     refusal = [admin.with_token("nonsense").get(KEYS) for _ in range(11)][-1]
-    assert_refused(refusal, 429, "rate_limited", "Your address sends too many requests without a valid token.")
+    assert_refused(
+        refusal,
+        429,
+        "rate_limited",
+        "Your address sends too many requests without a valid token: try again after the time in Retry-After.",
+    )
 
 
 def _flood(headers: dict[str, str], address: str) -> list[str]:

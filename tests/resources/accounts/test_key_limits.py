@@ -26,7 +26,12 @@ def test_a_key_can_have_a_lower_limit_than_its_account(admin: Client) -> None:
     assert key["limits"] == {"requests_per_second": 1, "burst": 1}
     client = admin.with_token(key["token"])
     assert client.get(KEYS).status == 200
-    assert_refused(client.get("/backends/weighted"), 429, "rate_limited", "This API key sends too many requests.")
+    assert_refused(
+        client.get("/backends/weighted"),
+        429,
+        "rate_limited",
+        "This API key sends too many requests: try again after the time in Retry-After.",
+    )
     assert "limits" not in admin.create(KEYS, {})
     above = admin.post(KEYS, {"limits": {"requests_per_second": 51, "burst": 61}})
     rule = "must be at most {}, the limit of the account"

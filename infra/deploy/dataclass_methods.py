@@ -58,6 +58,10 @@ def _write(path: Path, name: Path, source: bytes) -> None:
 class _BareFunctions(ast.NodeTransformer):
     """Removes the docstrings and annotations of functions, which Lambda does not need. Does not change classes."""
 
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Visit what a node contains. Expressions, which are most of a tree, contain no functions with annotations."""
+        return node if isinstance(node, ast.expr) else super().generic_visit(node)
+
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         self.generic_visit(node)
         if ast.get_docstring(node, clean=False) is not None:
@@ -82,7 +86,9 @@ def expand(tree: ast.Module, module: ModuleType) -> ast.Module:
         docstring = ast.get_docstring(tree) is not None
         futures = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
         tree.body[docstring + len(futures) : docstring + len(futures)] = ast.parse(_NAMES).body
-    return ast.fix_missing_locations(tree)
+    for node in classes:
+        ast.fix_missing_locations(node)
+    return tree
 
 
 def _is_supported(node: ast.ClassDef, module: ModuleType) -> bool:

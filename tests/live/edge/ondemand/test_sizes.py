@@ -30,7 +30,7 @@ from tests.live.edge.running import Edge, build_certificate, running, until
 from tests.modules import largest
 
 pytestmark = needs_envoy
-_NAMES = 4  # of each form
+_NAMES = 2  # of each form
 _PAUSE = 0.5  # seconds between two reads that must be equal
 _MAX_RATIO = 1.2  # of the estimate
 _ESTIMATED = re.compile(r"^edge_names_loaded_bytes (\S+)", re.MULTILINE)

@@ -29,7 +29,7 @@ class Identity:
     def grant(self) -> Grant:
         """Return the grant of this client. Raises PermissionError if the client has not signed in."""
         if self._grant is None:
-            raise PermissionError("the client has not signed in")
+            raise PermissionError("the SSH client must sign in before it uses the gateway")
         return self._grant
 
     def on_certificate(self, key_id: str) -> None:

@@ -127,7 +127,7 @@ def test_a_token_with_another_nonce_is_rejected(
     _, errors = process.communicate(timeout=30)
     assert (process.returncode, errors.splitlines()[-1]) == (
         1,
-        "te: The ID token is not for this sign-in: it has another nonce.",
+        "te: The ID token is for another sign-in, because it has another nonce: begin again.",
     )
 
 

@@ -171,7 +171,9 @@ class Provider:
             "nonce": nonce is None or claims.get("nonce") == nonce,
         }
         if wrong := [name for name, right in is_right.items() if not right]:
-            raise CommandError(f"The ID token is not for this sign-in: it has another {', '.join(wrong)}.", FAILED)
+            raise CommandError(
+                f"The ID token is for another sign-in, because it has another {', '.join(wrong)}: begin again.", FAILED
+            )
         return Tokens(token, str(answer.get("refresh_token") or ""))
 
 

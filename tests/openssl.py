@@ -14,6 +14,7 @@ from chalicelib.crypto import keys, pem
 from tests.needs import need
 from tests.transports import RECORD
 
+CA = ("basicConstraints=critical,CA:TRUE",)  # the extensions of an authority
 _KEYS = {
     "rsa-512": ("-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:512"),
     "rsa-1024": ("-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"),

@@ -22,7 +22,6 @@ from chalicelib.schema.shapes import Shape
 from infra.build.openapi import examples
 from tests.transports import Client
 
-CA = ("basicConstraints=critical,CA:TRUE",)
 KINDS = (*resources.load_all(), *edges.load_all())
 EDITABLE_KINDS = tuple(resource for resource in KINDS if isinstance(resource, EditableResource))
 

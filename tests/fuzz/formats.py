@@ -10,7 +10,6 @@ from hypothesis.strategies import SearchStrategy
 
 from chalicelib.model.accounts import scopes
 from tests import openssl
-from tests.samples import CA
 
 _ED25519 = b"\0\0\0\x0bssh-ed25519\0\0\0 "
 _POLICIES: tuple[dict[str, Any], ...] = (
@@ -26,7 +25,7 @@ _NETWORKS = ("10.0.0.0/8", "192.0.2.1", "2001:db8::/32,::1", "0.0.0.0/0,10.1.2.3
 
 def register() -> None:
     """Tell Schemathesis of all of them."""
-    leaf, authority = openssl.issue(), openssl.issue("/CN=ca", extensions=CA)
+    leaf, authority = openssl.issue(), openssl.issue("/CN=ca", extensions=openssl.CA)
     for name, values in {
         "acl-rule": strategies.sampled_from(_RULES),
         "bind-rule": strategies.sampled_from(_RULES),

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from tests import openssl
-from tests.openssl import Issued
+from tests.openssl import CA, Issued
 from tests.refusals import assert_invalid
-from tests.samples import CA
 from tests.transports import Client
 
 PATH = "/certificate_authorities"

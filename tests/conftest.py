@@ -227,7 +227,7 @@ class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # which has no typ
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if not hasattr(config, "workerinput"):  # once, before there are workers
+    if not hasattr(config, "workerinput") and not files.is_document_current():  # once, before there are workers
         try:
             files.write_document()
         except NoSample as missing:

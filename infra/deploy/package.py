@@ -18,8 +18,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from samtranslator.translator.transform import transform
-
 from infra import ROOT, CommandError, environments
 from infra.deploy import fingerprint, gateway_responses, sbom
 from infra.deploy.templates import parse_template
@@ -193,6 +191,9 @@ def _call_aliases(value: Any) -> None:
 
 
 def _translate(stack: dict[str, Any]) -> dict[str, Any]:
+    # imported here, because this takes a second, which an unchanged package does not need
+    from samtranslator.translator.transform import transform
+
     os.environ.setdefault("AWS_DEFAULT_REGION", "us-east-1")
     for name in ("APIHandler", "Authorizer"):  # SAM translates only functions with a URL, so give them a placeholder
         stack["Resources"][name]["Properties"]["CodeUri"] = "s3://bucket/deployment.zip"

@@ -14,8 +14,6 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import ProxyHandler, build_opener
 
-from localstack_client.config import get_service_endpoint
-
 from infra import ROOT, CommandError
 from infra.local import files, signals
 from infra.local.embedded import UNUSABLE
@@ -173,7 +171,11 @@ def endpoint_url() -> str | None:
     """Return the URL of the emulated cloud that the environment names, or None."""
     if url := os.environ.get("AWS_ENDPOINT_URL"):
         return url
-    return str(get_service_endpoint("sts")) if os.environ.get("LOCALSTACK_HOST") else None
+    if not os.environ.get("LOCALSTACK_HOST"):
+        return None
+    from localstack_client.config import get_service_endpoint  # imported here, because it imports boto3
+
+    return str(get_service_endpoint("sts"))
 
 
 def settings(url: str) -> dict[str, str]:

@@ -11,10 +11,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from chalicelib.operator import accounts
-from chalicelib.storage.client.aws import AwsError
+from chalicelib.storage.client.aws_errors import AwsError
 from infra import ROOT, CommandError
-from infra.deploy import service, stacks
 from infra.local import cloud, files, lock, signals, terminal
 from infra.local.cloud import Cloud
 from infra.local.embedded import PROCESS
@@ -133,6 +131,10 @@ def _forget() -> None:
 
 
 def _deploy(cloud_settings: Mapping[str, str]) -> None:
+    # imported here, because this takes a second, which `check` and `stop` do not need
+    from chalicelib.operator import accounts
+    from infra.deploy import service, stacks
+
     settings = {**cloud_settings, "TABLE_NAME": NAME, "KEY_ID": f"alias/{NAME}"}
     cloud.use_cloud(settings)
     package = ROOT / "build" / STAGE

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from chalicelib.http import auth
 from infra.local import files
 
 
@@ -22,6 +21,8 @@ def port(name: str, default: int) -> int:
 
 def welcome(base_url: str, token: str, file: Path) -> str:
     """Return the text that shows the address, the API key and a first request."""
+    from chalicelib.http import auth  # imported here, because it imports botocore
+
     version = f"{auth.version_headers()[0]}: {auth.VERSIONS[0]}"
     return f"""
   Base URL  {base_url}

@@ -52,6 +52,7 @@ class GatewayProcess:
 def gateways(api: Served, folder: Path, count: int, **settings: str) -> Iterator[list[GatewayProcess]]:
     """Run gateways beside an edge, each with a folder of its own."""
     processes: list[GatewayProcess] = []
+    folder.mkdir(exist_ok=True)
     try:
         for number in range(count):
             directory = folder / f"gateway-{number}"

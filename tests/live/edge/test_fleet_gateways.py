@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.fleet import Balancer, ClientLoop, gateways
+from tests.live.edge.fleet import Balancer, ClientLoop, GatewayProcess, gateways
 from tests.live.edge.processes import Platform, credential, run_edge
 from tests.live.edge.running import Key, Ssh, ssh_command, until, upstream
 from tests.live.edge.visitors import Download, Http2Visitor, SlowUpstream, Visitors, tls_upstream
@@ -27,6 +27,13 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
         yield platform
 
 
+@pytest.fixture(scope="module")
+def second(platform: Platform) -> Iterator[GatewayProcess]:
+    """Run the gateway to which the clients of another one connect when that ends."""
+    with gateways(platform.api, platform.api.local, 1) as (gateway,):
+        yield gateway
+
+
 @contextmanager
 def looping(
     platform: Platform, name: str, ports: list[int], port: int, *more: str, labels: str = ""
@@ -41,11 +48,13 @@ def looping(
             client.end()
 
 
-def test_no_request_fails_while_a_gateway_drains_and_its_client_connects_to_another(platform: Platform) -> None:
+def test_no_request_fails_while_a_gateway_drains_and_its_client_connects_to_another(
+    platform: Platform, second: GatewayProcess
+) -> None:
     with (
         upstream(SlowUpstream) as port,
         tls_upstream("whole.tunnels.localhost", platform.api.local) as (tls_port, tls_authority),
-        gateways(platform.api, platform.api.local, 2) as (first, second),
+        gateways(platform.api, platform.api.local / "first", 1) as (first,),
         looping(
             platform, "drained", [first.ssh_port, second.ssh_port], port, "-R", f"whole:443:127.0.0.1:{tls_port}"
         ) as client,
@@ -71,11 +80,11 @@ def test_no_request_fails_while_a_gateway_drains_and_its_client_connects_to_anot
     assert any(SENTENCE in line for line in client.lines), client.lines
 
 
-def test_an_endless_download_ends_with_the_time_of_a_drain(platform: Platform) -> None:
+def test_an_endless_download_ends_with_the_time_of_a_drain(platform: Platform, second: GatewayProcess) -> None:
     bounds = {"DRAIN_TIMEOUT": "3"}
     with (
         upstream(SlowUpstream) as port,
-        gateways(platform.api, platform.api.local, 2, **bounds) as (first, second),
+        gateways(platform.api, platform.api.local / "first", 1, **bounds) as (first,),
         looping(platform, "endless", [first.ssh_port, second.ssh_port], port),
     ):
         Download(platform.address("endless"), "/endless")
@@ -84,14 +93,16 @@ def test_an_endless_download_ends_with_the_time_of_a_drain(platform: Platform) -
         until(lambda: platform.visit("endless") == "200", within=5)
 
 
-def test_no_request_to_a_group_on_two_gateways_fails_while_one_of_them_drains(platform: Platform) -> None:
+def test_no_request_to_a_group_on_two_gateways_fails_while_one_of_them_drains(
+    platform: Platform, second: GatewayProcess
+) -> None:
     api = platform.api.client()
     group = api.create("/backends/tunnel_group", {"labels": {"app": "fleet"}})["id"]
     path = f"/edges/https/{api.create('/edges/https', {'hostports': ['group.tunnels.localhost:443']})['id']}"
     api.create(f"{path}/routes", {"match_type": "path_prefix", "match": "/", "backend": {"backend_id": group}})
     with (
         upstream(SlowUpstream) as port,
-        gateways(platform.api, platform.api.local, 2) as (first, second),
+        gateways(platform.api, platform.api.local / "first", 1) as (first,),
         looping(platform, "group", [second.ssh_port], port, labels="app=fleet"),
         looping(platform, "group", [first.ssh_port, second.ssh_port], port, labels="app=fleet") as client,
     ):
@@ -119,23 +130,22 @@ class FarUpstream(SlowUpstream):
             super().do_GET()
 
 
-def test_a_group_uses_another_region_only_without_tunnels_of_its_own(platform: Platform) -> None:
+def test_a_group_uses_another_region_only_without_tunnels_of_its_own(
+    platform: Platform, second: GatewayProcess
+) -> None:
     api, name = platform.api.client(), platform.address("regions")
     group = api.create("/backends/tunnel_group", {"labels": {"app": "regions"}})["id"]
     path = f"/edges/https/{api.create('/edges/https', {'hostports': ['regions.tunnels.localhost:443']})['id']}"
     api.create(f"{path}/routes", {"match_type": "path_prefix", "match": "/", "backend": {"backend_id": group}})
-    far_folder = platform.api.local / "far"
-    far_folder.mkdir()
     with (
         upstream(SlowUpstream) as near_port,
         upstream(FarUpstream) as far_port,
-        gateways(platform.api, platform.api.local, 1) as (near_gateway,),
-        gateways(platform.api, far_folder, 1, REGION="far") as (far_gateway,),
+        gateways(platform.api, platform.api.local / "far", 1, REGION="far") as (far_gateway,),
     ):
         connect_group(far_gateway.ssh_port, platform.key, far_port)
         until(lambda: {name.read() for _ in range(3)} == {b"far\n"})
         download = Download(name, "/slow/40")
-        client = connect_group(near_gateway.ssh_port, platform.key, near_port)
+        client = connect_group(second.ssh_port, platform.key, near_port)
         until(lambda: {name.read() for _ in range(5)} == {b"hello\n"})
         assert {tunnel["region"] for tunnel in api.get("/tunnels").json["tunnels"]} >= {"local", "far"}
         assert download.wait(10) == 40 << 10  # of the other region, before and after the change
@@ -154,7 +164,7 @@ def connect_group(port: int, key: Key, service: int) -> Ssh:
 def test_a_client_behind_a_proxy_has_its_own_address_in_events(platform: Platform) -> None:
     api = platform.api.client()
     header = b"PROXY TCP4 203.0.113.7 127.0.0.1 50000 22\r\n"
-    with gateways(platform.api, platform.api.local, 1, SSH_PROXY_PROTOCOL_FROM="127.0.0.0/8") as (gateway,):
+    with gateways(platform.api, platform.api.local / "first", 1, SSH_PROXY_PROTOCOL_FROM="127.0.0.0/8") as (gateway,):
         with closing(Balancer([gateway.ssh_port], header)) as balancer:
             command = ssh_command(balancer.port, platform.key, "-tt", "-R", "behind:80:localhost:1", "127.0.0.1")
             client = Ssh(command)
@@ -187,9 +197,9 @@ def find_tunnels(platform: Platform, names: Sequence[str]) -> dict[str, str]:
     return {name: id for name in names for url, id in ids.items() if url.startswith(f"https://{name}.")}
 
 
-def test_the_tunnels_of_a_killed_gateway_end_with_one_event_each(platform: Platform) -> None:
+def test_the_tunnels_of_a_killed_gateway_end_with_one_event_each(platform: Platform, second: GatewayProcess) -> None:
     names = [f"dead{number}" for number in range(8)]
-    with gateways(platform.api, platform.api.local, 2, LEASE=_LEASE) as (first, second):
+    with gateways(platform.api, platform.api.local / "first", 1, LEASE=_LEASE) as (first,):
         connect(first.ssh_port, platform.key, *names)
         until(lambda: find_tunnels(platform, names).keys() == {*names})
         ids = sorted(find_tunnels(platform, names).values())
@@ -202,9 +212,11 @@ def test_the_tunnels_of_a_killed_gateway_end_with_one_event_each(platform: Platf
         assert list_ended(platform, ids) == ids
 
 
-def test_a_gateway_that_was_stopped_for_longer_than_its_lease_ends_its_clients(platform: Platform) -> None:
+def test_a_gateway_that_was_stopped_for_longer_than_its_lease_ends_its_clients(
+    platform: Platform, second: GatewayProcess
+) -> None:
     other = credential(platform.api, "other")
-    with gateways(platform.api, platform.api.local, 2, LEASE=_LEASE) as (first, second):
+    with gateways(platform.api, platform.api.local / "first", 1, LEASE=_LEASE) as (first,):
         client = connect(first.ssh_port, platform.key, "paused")
         until(lambda: bool(platform.tunnels("paused")))
         first.process.send_signal(signal.SIGSTOP)

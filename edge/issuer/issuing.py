@@ -11,7 +11,7 @@ import dns.name
 from chalicelib.federation import addresses
 from chalicelib.model.tls import acme_accounts
 from chalicelib.storage.client import aws
-from edge.issuer import account_keeping, issuer_settings
+from edge.issuer import account_keeping, issuer_settings, key_making
 from edge.issuer.account_keeping import AccountKeeper
 from edge.issuer.acme_client import AcmeClient, CaSettings
 from edge.issuer.attempt import Attempt
@@ -19,6 +19,7 @@ from edge.issuer.checks import domain_checks
 from edge.issuer.checks.domain_checks import DomainChecks
 from edge.issuer.issuer import Issuer, Pace
 from edge.issuer.issuer_settings import IssuerSettings
+from edge.issuer.key_making import MakeKey
 from edge.issuer.operator_orders import OperatorOrders
 from edge.issuer.order_counts import OrderCounts
 from edge.issuer.retired import Retired
@@ -35,11 +36,12 @@ from edge.proofs.resolver import Resolver
 
 @dataclass(frozen=True)
 class Parameters:
-    """The pace, the limits on orders, and the clock of an issuer. Tests use other values."""
+    """The pace, the limits on orders, the clock, and the making of keys of an issuer. Tests use other values."""
 
     pace: Pace = field(default_factory=Pace)
     bounds: OrderBounds = field(default_factory=OrderBounds)
     now: Callable[[], float] = time.time
+    make_key: MakeKey = key_making.make_in_child
 
 
 async def serve(settings: Settings, parameters: Parameters | None = None) -> None:
@@ -115,4 +117,4 @@ def _build_attempt(settings: Settings, config: IssuerSettings, ca: AcmeClient, p
     )
     complete = Resolver(servers.build_complete_source(settings.dns_servers))
     txt = TxtRecords(config.dns, complete.find_without) if config.dns else None
-    return Attempt(ca, checks, txt, OrderCounts(parameters.bounds), now=parameters.now)
+    return Attempt(ca, checks, txt, OrderCounts(parameters.bounds), keys=parameters.make_key, now=parameters.now)

@@ -19,6 +19,8 @@ from tests.live.edge.running import Key, Ssh, ssh_command
 from tests.live.edge.visitors import Address
 
 PYTHON = ROOT / ".venv-edge" / "bin" / "python"
+# Settings of an edge without a sign-in service, which takes a second of CPU to start and serves only OAuth.
+WITHOUT_SIGN_IN = {"SIGN_IN_HOSTS": "127.0.0.1:1"}
 
 
 @dataclass

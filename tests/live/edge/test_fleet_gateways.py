@@ -11,7 +11,7 @@ import pytest
 
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.fleet import Balancer, ClientLoop, GatewayProcess, gateways
-from tests.live.edge.processes import Platform, credential, run_edge
+from tests.live.edge.processes import WITHOUT_SIGN_IN, Platform, credential, run_edge
 from tests.live.edge.running import Key, Ssh, ssh_command, until, upstream
 from tests.live.edge.visitors import Download, Http2Visitor, SlowUpstream, Visitors, tls_upstream
 
@@ -23,7 +23,7 @@ SENTENCE = "This gateway restarts: connect again."
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """Run an API, an edge beside it, and a credential."""
-    with run_edge(tmp_path_factory.mktemp("local")) as platform:
+    with run_edge(tmp_path_factory.mktemp("local"), **WITHOUT_SIGN_IN) as platform:
         yield platform
 
 

@@ -19,7 +19,7 @@ from tests import openssl, operator_commands
 from tests.conftest import ROOT, Served, free_port, serve
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.nameservers import NameServer, serving
-from tests.live.edge.processes import Platform, credential, start_edge
+from tests.live.edge.processes import WITHOUT_SIGN_IN, Platform, credential, start_edge
 from tests.live.edge.running import Key, Ssh, listens, until
 
 pytestmark = needs_envoy
@@ -65,7 +65,13 @@ class World:
     def begin(folder: Path, servers: tuple[NameServer, NameServer]) -> "World":
         dns_servers = ",".join(f"{server.address}:{server.port}" for server in servers)
         ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
-        settings = {**ports, "LOCAL_DIR": str(folder), "LEASE": str(LEASE), "DNS_SERVERS": dns_servers}
+        settings = {
+            **ports,
+            "LOCAL_DIR": str(folder),
+            "LEASE": str(LEASE),
+            "DNS_SERVERS": dns_servers,
+            **WITHOUT_SIGN_IN,
+        }
         run, api = serve(folder)
         output = operator_commands.run(api.cloud, "accounts", "create", "stranger")
         account, token = (re.findall(f"^{label} (.*)$", output, re.MULTILINE)[0] for label in ("account", "token"))

@@ -28,7 +28,7 @@ from tests.live.edge.acme import faulty_ca, zones
 from tests.live.edge.acme.faulty_ca import FaultyCa
 from tests.live.edge.acme.zones import UpdatedZone
 from tests.live.edge.nameservers import NameServer
-from tests.live.edge.processes import Platform, credential, start_edge
+from tests.live.edge.processes import WITHOUT_SIGN_IN, Platform, credential, start_edge
 from tests.live.edge.running import until
 from tests.transports import RECORD, Client
 
@@ -169,7 +169,7 @@ class Issuing:
         folder = self.log.parent / "another"
         host_variables = {"EDGE_HOST": address, "EDGE_DIR": str(folder), "SSH_PORT": str(free_port())}
         shared = {**self.platform.ports, "LOCAL_DIR": str(self.platform.api.local), "DNS_SERVERS": self.name_server}
-        edge = start_edge(self.platform.api, {**shared, **host_variables})
+        edge = start_edge(self.platform.api, {**shared, **host_variables, **WITHOUT_SIGN_IN})
         try:
             yield
         finally:
@@ -183,7 +183,8 @@ class Issuing:
     def restart_edge(self) -> None:
         """Start the edge again, with the settings of an issuer."""
         _end(self.platform.edge)
-        settings = {**self.settings, **self.platform.ports, "LOCAL_DIR": str(self.platform.api.local)}
+        local = {"LOCAL_DIR": str(self.platform.api.local)}
+        settings = {**self.settings, **self.platform.ports, **WITHOUT_SIGN_IN, **local}
         settings.pop("EDGE_DIR")
         self.platform.edge = start_edge(self.platform.api, settings)
 
@@ -195,7 +196,7 @@ class Issuing:
 
     def add_issuer(self) -> None:
         """Start an issuer beside the first. It ends with the world."""
-        self.other_issuers.append(self._start({}))
+        self.other_issuers.append(self._start({"keys": "process"}))
 
     def _start(self, options: dict[str, Any]) -> "subprocess.Popen[str]":
         command = [sys.executable, "-m", "tests.live.edge.acme.issuer", json.dumps(options)]
@@ -256,7 +257,8 @@ def running(folder: Path) -> Iterator[Issuing]:
         shared = {name: settings[name] for name in ("ACME_DIRECTORY", "ACME_DNS_ZONE")}
         run, api = serve(folder / "local", **shared)
         stack.callback(_end, run)
-        edge = start_edge(api, {**ports, "LOCAL_DIR": str(folder / "local"), "DNS_SERVERS": name_server})
+        edge_settings = {"LOCAL_DIR": str(folder / "local"), "DNS_SERVERS": name_server, **WITHOUT_SIGN_IN}
+        edge = start_edge(api, {**ports, **edge_settings})
         platform = Platform(api, ports, edge, credential(api, "key"))
         stack.callback(lambda: _end(platform.edge))
         issuing = Issuing(platform, ca, names, zone, settings, folder / "issuer.log")

@@ -219,7 +219,7 @@ def test_killed_issuers_leave_one_certificate_for_each_domain(world: Issuing) ->
     mine.order(lost, *domains.values())
     for id in domains.values():
         mine.alias(id)
-    process = world.start_issuer(claim=CLAIM, killed={**steps, LOST: "after finalize"})
+    process = world.start_issuer(claim=CLAIM, killed={**steps, LOST: "after finalize"}, keys="process")
     assert process.stdout
     assert process.stdout.readline() == f"{len(STEPS) + 1} killed\n"
     other = world.newcomer()

@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any
 from uuid import uuid4
 
-import boto3
 from botocore.exceptions import ClientError, WaiterError
 
 from chalicelib.storage.client import aws
@@ -103,6 +102,8 @@ def make_bucket(bucket: str) -> None:
 
 def _client(service: str) -> Any:
     """Return a boto3 client. Its timeouts are boto3's defaults, because the API's timeouts are too short."""
+    import boto3  # imported here, because `make run` needs none of its clients
+
     if boto3.DEFAULT_SESSION is None:
         boto3.setup_default_session()
     return _make_client(boto3.DEFAULT_SESSION, service, cloud.endpoint_url())

@@ -41,7 +41,7 @@ def deploy(deployed_api: Served) -> Iterator[Deploy]:
         result = program.run(package, *arguments, "--bucket", "tunnel-edge-packages", environment=settings, folder=ROOT)
         return result.returncode, result.stdout, result.stderr
 
-    program = Program("infra.deploy")
+    program = Program("infra.deploy", "boto3")
     yield run
     program.close()
 

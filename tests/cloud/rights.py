@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -58,9 +58,14 @@ class Role:
 
     policy: tuple[Statement, ...]
     boundary: tuple[Statement, ...] | None = None
+    _verdicts: dict[str, bool] = field(default_factory=dict)
 
     def may(self, call: Call) -> bool:
-        return allows(call, self.policy, *([self.boundary] if self.boundary else []))
+        """Return whether the role may make a call. Equal calls are decided once."""
+        key = repr(call)
+        if key not in self._verdicts:
+            self._verdicts[key] = allows(call, self.policy, *([self.boundary] if self.boundary else []))
+        return self._verdicts[key]
 
 
 @cache

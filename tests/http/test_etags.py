@@ -8,7 +8,7 @@ from chalicelib.http.errors import PreconditionFailed
 from chalicelib.http.etags import CHANGED, PRESENT, Conditions
 from chalicelib.http.module import Module
 from tests import gateway
-from tests.modules.samples import SAMPLES, anywhere, each_module, on_a_holder
+from tests.modules.samples import OF_EDGES, SAMPLES, anywhere, each_module, on_a_holder
 from tests.refusals import assert_refused
 from tests.samples import Collection, each_editable_kind
 from tests.transports import Answer, Client
@@ -19,8 +19,20 @@ def admin() -> Client:
     return gateway.admin()
 
 
-each_address = pytest.mark.parametrize(
-    "locate", [on_a_holder, lambda _, module: anywhere(module)], ids=["here", "registered nowhere"]
+def locate_anywhere(_: Client, module: Module) -> str:
+    return anywhere(module)
+
+
+# Each module on an edge or route, and one of each kind of edge and route on one that no account has registered.
+each_module_and_address = pytest.mark.parametrize(
+    ("locate", "module"),
+    [
+        *(pytest.param(on_a_holder, module, id=module.path) for module in OF_EDGES),
+        *(
+            pytest.param(locate_anywhere, module, id=f"{module.path}, registered nowhere")
+            for module in {module.home: module for module in OF_EDGES}.values()
+        ),
+    ],
 )
 
 
@@ -64,8 +76,7 @@ def test_a_resource_is_changed_and_deleted_under_its_present_tag_alone(collectio
     assert collection.client.send("PATCH", address, {}, If_Match="*").status == 404
 
 
-@each_module
-@each_address
+@each_module_and_address
 def test_a_module_is_replaced_and_deleted_under_its_present_tag_alone(
     admin: Client, module: Module, locate: Any
 ) -> None:
@@ -84,7 +95,7 @@ def try_each_header(admin: Client, address: str, elsewhere: str, full: Any, leas
     assert_failed(admin.send("PUT", address, full, If_Match="*"))
     other_tags = [tag(admin.put(module_address, full)) for module_address in (address, elsewhere)]
     etag = tag(admin.send("PUT", address, least, If_Match=other_tags[0]))
-    for header in list_failing_headers(etag, *other_tags):
+    for header in list_failing_headers(etag, *other_tags)[:4]:  # kinds are tried with all headers
         assert_failed(admin.send("PUT", address, full, If_Match=header))
         assert_failed(admin.send("DELETE", address, If_Match=header))
     assert tag(admin.get(address)) == etag
@@ -98,8 +109,7 @@ def try_each_header(admin: Client, address: str, elsewhere: str, full: Any, leas
     assert admin.send("DELETE", address, If_Match="*").status == 404
 
 
-@each_module
-@each_address
+@each_module_and_address
 def test_no_tag_comes_back_for_a_module_that_was_deleted(admin: Client, module: Module, locate: Any) -> None:
     address = locate(admin, module)
     full, least = (sample.request for sample in SAMPLES[module.path])
@@ -114,8 +124,7 @@ def test_no_tag_comes_back_for_a_module_that_was_deleted(admin: Client, module: 
         assert admin.send("DELETE", address, If_Match=etag).status == 204
 
 
-@each_module
-@each_address
+@each_module_and_address
 def test_a_module_is_put_only_where_there_is_none(admin: Client, module: Module, locate: Any) -> None:
     address = locate(admin, module)
     full, least = (sample.request for sample in SAMPLES[module.path])

@@ -16,7 +16,7 @@ from tests.samples import KINDS, Collection
 from tests.transports import RECORD, Client
 
 ATTRIBUTES = ("body", "parts", "sealed", "unseen", "claims", "points", "pointed_by", "revision")  # moto compares times
-FORMS = 12  # of each kind, over HTTP
+FORMS = 6  # of each kind, over HTTP
 each_kind = pytest.mark.parametrize("resource", KINDS, ids=lambda resource: resource.kind.path)
 
 

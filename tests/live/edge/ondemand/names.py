@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from chalicelib import ids
 from chalicelib.model.edges.backends import HttpResponse
@@ -30,10 +30,18 @@ class Name:
     host: str
     record: ServedEdge
     clients: Authority
+    contexts: dict[tuple[bool, bool, str], ssl.SSLContext] = field(default_factory=dict)  # to issue a pair takes long
 
     def connect(
         self, *, is_stranger: bool = False, trusts_all: bool = False, version: str = "", source: str = "127.0.0.1"
     ) -> ssl.SSLSocket:
+        kind = is_stranger, trusts_all, version
+        if kind not in self.contexts:
+            self.contexts[kind] = self._build_context(*kind)
+        raw = socket.create_connection(("127.0.0.1", self.edge.settings.edge_port), 10, (source, 0))
+        return self.contexts[kind].wrap_socket(raw, server_hostname=self.host)
+
+    def _build_context(self, is_stranger: bool, trusts_all: bool, version: str) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=self.edge.settings.directory / "authority.crt")
         if trusts_all:
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -41,8 +49,7 @@ class Name:
             authority.load_into(context, self.clients.issue("client"))
         if version:
             context.maximum_version = ssl.TLSVersion[version]
-        raw = socket.create_connection(("127.0.0.1", self.edge.settings.edge_port), 10, (source, 0))
-        return context.wrap_socket(raw, server_hostname=self.host)
+        return context
 
     def visit(self, **options: object) -> str:
         """Return the status of a new connection, "" if it is refused."""
@@ -62,7 +69,7 @@ class Name:
         statuses, is_over = Counter[str](), threading.Event()
 
         def visit() -> None:
-            while not is_over.wait(0.005):
+            while not is_over.wait(0.02):
                 statuses[self.visit(**options)] += 1
 
         thread = threading.Thread(target=visit)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from hashlib import sha1
 from http.client import HTTPException, HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -209,12 +210,11 @@ class Edge:
 
     def connect(self, name: str, *protocols: str, source: str = "") -> ssl.SSLSocket:
         """Return a TLS connection to a tunnel's address, from a source address if one is given."""
-        context = ssl.create_default_context(cafile=self.settings.directory / "authority.crt")
-        if protocols:
-            context.set_alpn_protocols(list(protocols))
         raw = socket.create_connection(("127.0.0.1", self.settings.edge_port), 10, (source, 0))
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # the first request would wait for a delayed ACK
-        return context.wrap_socket(raw, server_hostname=f"{name}.{self.settings.tunnel_domain}")
+        return _build_context(self.settings.directory / "authority.crt", protocols).wrap_socket(
+            raw, server_hostname=f"{name}.{self.settings.tunnel_domain}"
+        )
 
     def upload(self, id: str, account: str, name: str, kind: str = "p256") -> None:
         """Put a certificate into the store, as the API would."""
@@ -321,6 +321,14 @@ async def _start(
     child = Child(Program("Envoy", command, folder / "envoy.log", folder, environment={}))
     await child.start()
     return child, work, controlling
+
+
+@cache
+def _build_context(authority: Path, protocols: tuple[str, ...]) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=authority)
+    if protocols:
+        context.set_alpn_protocols(list(protocols))
+    return context
 
 
 async def _begin(control: Control) -> "asyncio.Task[None]":

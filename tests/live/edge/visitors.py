@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ class Address:
 
     def connect(self) -> http.client.HTTPSConnection:
         """Return a connection that is open: what fails here is counted, too."""
-        context = ssl.create_default_context(cafile=self.authority)
+        context = _build_context(self.authority)
         connection = http.client.HTTPSConnection(self.host, self.port, timeout=_TIMEOUT, context=context)
         connection.sock = context.wrap_socket(
             socket.create_connection(("127.0.0.1", self.port), _TIMEOUT), server_hostname=self.host
@@ -54,6 +55,11 @@ class Address:
         except (OSError, http.client.HTTPException):
             return b""
         return body if answer.status == 200 else b""
+
+
+@cache
+def _build_context(authority: Path) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=authority)
 
 
 @dataclass

@@ -58,7 +58,8 @@ def list_revoked(later: str, folder: Path, report: Callable[[str], object]) -> C
     """
     if later == dynamodb.table_name():
         raise CommandError(
-            f"TABLE_NAME is {later}, the table to compare with: set it to the name of the restored table."
+            f"Both tables are {later}: set TABLE_NAME to the name of the restored table, "
+            "and compare it with the table that was used before."
         )
     return Comparison(later, folder, report)
 

@@ -117,7 +117,7 @@ def _header(command: int, family: int, body: bytes) -> Header:
         *pair, source, destination = _IPV6.unpack_from(body)
         addresses, tail = [str(IPv6Address(address)) for address in pair], body[_IPV6.size :]
     else:
-        raise ValueError("must name TCP over IPv4 or IPv6 as its protocol, and contain both addresses")
+        raise ValueError("must be of TCP over IPv4 or IPv6, with the addresses of the visitor and of the server")
     values = _values(tail)
     tunnel = values.get(TUNNEL, b"").decode(errors="replace")
     return Header((addresses[0], source), (addresses[1], destination), tunnel, PRIVATE in values)

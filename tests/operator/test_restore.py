@@ -182,7 +182,10 @@ def test_what_ssh_authorities_revoked_since_is_listed_and_revoked_again(
 def test_a_table_that_cannot_tell_what_was_revoked_is_refused_and_nothing_is_listed(
     admin: Client, tables: Tables, capsys: Output
 ) -> None:
-    itself = "TABLE_NAME is tunnel-edge, the table to compare with: set it to the name of the restored table."
+    itself = (
+        "Both tables are tunnel-edge: set TABLE_NAME to the name of the restored table, "
+        "and compare it with the table that was used before."
+    )
     assert expect_failure("revocations", "list", "tunnel-edge") == itself
     assert (
         expect_failure("revocations", "list", LATER)
@@ -191,7 +194,10 @@ def test_a_table_that_cannot_tell_what_was_revoked_is_refused_and_nothing_is_lis
     tables.restore()  # to before there was anything
     assert run_without_errors(capsys, "revocations", "list", LATER) == []
     tables.swap()
-    sentence = f"The table {LATER} is not a later state of this one: it lacks the account {admin.account}."
+    sentence = (
+        f"The table {LATER} is not a later state of the restored table: it lacks the account {admin.account}. "
+        "Name the table that was used until the restore."
+    )
     assert expect_failure("revocations", "list", LATER) == sentence
     assert capsys.readouterr().out == ""
     assert admin.get("/api_keys").status == 200

@@ -95,7 +95,8 @@ class Comparison:
         """Raise CommandError if the later table has no audit event about the deletion of an account."""
         if not {account, portable.digest(account)} & self._deleted:
             raise CommandError(
-                f"The table {self.later} is not a later state of this one: it lacks the account {account}."
+                f"The table {self.later} is not a later state of the restored table: it lacks the account {account}. "
+                "Name the table that was used until the restore."
             )
 
     @cached_property

@@ -271,7 +271,7 @@ def _keys(record: Record) -> tuple[UniqueKey, ...]:
     try:
         return tuple([UniqueKey(kind, value) for kind, value in record.claims])
     except ValueError:
-        raise MalformedRecord(Record.__name__, "claims", "must be a list of unique keys, as [kind, value]") from None
+        raise MalformedRecord(Record.__name__, "claims", "must be pairs [kind, value] of unique keys") from None
 
 
 def _references(record: Record) -> tuple[Reference, ...]:

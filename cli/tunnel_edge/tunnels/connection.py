@@ -113,7 +113,7 @@ class Connection:
         try:
             event = await asyncio.wait_for(asyncio.shield(self._refusal), _SETTLE)
         except TimeoutError:
-            return Refused("The gateway refused the tunnel, and sent no reason.", "", is_final=False)
+            return Refused("The gateway refused the tunnel and sent no reason: try again.", "", is_final=False)
         message, code = str(event.get("message") or "The gateway refused the tunnel."), str(event.get("code") or "")
         return Refused(message, code, is_final=event.get("final") is True)
 

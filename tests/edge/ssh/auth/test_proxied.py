@@ -84,7 +84,7 @@ def test_a_client_has_the_address_in_its_header(parts: tuple[bytes, ...]) -> Non
         (
             V2[:13] + b"\x12" + V2[14:],
             "127.0.0.0/8",
-            "its header must name TCP over IPv4 or IPv6 as its protocol, and contain both addresses",
+            "its header must be of TCP over IPv4 or IPv6, with the addresses of the visitor and of the server",
         ),
     ],
 )

@@ -393,14 +393,18 @@ class Served:
 
 
 def serve(local: Path, **settings: str) -> tuple[subprocess.Popen[bytes], Served]:
-    """Start what `make run` starts, and wait until it answers."""
+    """Start what `make run` starts, with its packages, and wait until it answers."""
     needs.need("the embedded cloud")
     port, cloud_port, log = free_port(), free_port(), local.with_suffix(".log")
     RECORD.log_files.append(log)
     environment = {**os.environ, "LOCAL_DIR": str(local), "PORT": str(port), "CLOUD_PORT": str(cloud_port), **settings}
     with open(log, "ab") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "infra.local.run"], cwd=ROOT, env=environment, stdout=output, stderr=output
+            [sys.executable, "-m", "tests.with_packages", "run", "infra.local.run"],
+            cwd=ROOT,
+            env=environment,
+            stdout=output,
+            stderr=output,
         )
     base_url = f"http://127.0.0.1:{port}"
     await_answer(base_url, process, log)

@@ -11,7 +11,7 @@ from functools import cache
 from random import SystemRandom
 from typing import Any
 
-from chalicelib import clock, domains, port_ranges
+from chalicelib import clock, domains
 from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import EDGE, Kind
 from chalicelib.model.names.listed_edges import HOSTPORTS as HOSTPORTS
@@ -51,6 +51,8 @@ def domain() -> str:
 
 def ports() -> range:
     """Return the ports of TCP_PORTS, an empty range if it is unset. Raises ValueError."""
+    from chalicelib import port_ranges  # imported here, because few requests need the ports
+
     return port_ranges.parse(ports_text())
 
 

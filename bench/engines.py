@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-from samtranslator.yaml_helper import yaml_parse
 
 from bench import requests
 from chalicelib import ids
@@ -23,6 +22,7 @@ from chalicelib.authorizer import authorize
 from chalicelib.operator import accounts
 from infra import ROOT
 from infra.deploy import data_stack
+from infra.deploy.templates import parse_template
 from infra.local import signals
 from infra.local.cloud import HOST, OWN, Cloud
 
@@ -145,7 +145,7 @@ def _find_item(part: str, beginning: str = "") -> str:
 
 def _definition() -> dict[str, Any]:
     """Return the table's keys from its deployment template."""
-    properties = yaml_parse(data_stack.TEMPLATE.read_text())["Resources"]["Table"]["Properties"]
+    properties = parse_template(data_stack.TEMPLATE.read_text())["Resources"]["Table"]["Properties"]
     keys = {key["AttributeName"] for key in properties["KeySchema"]}  # no index is measured
     attributes = [attribute for attribute in properties["AttributeDefinitions"] if attribute["AttributeName"] in keys]
     return {"TableName": TABLE, "AttributeDefinitions": attributes, "KeySchema": properties["KeySchema"]}

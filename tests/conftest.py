@@ -262,20 +262,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("The package could not be deployed: the first error says why.")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> object:
-    """Run a test as ever, below a frame so large that CPython has memory in hand for all frames of its calls.
-
-    It keeps frames in pieces of 16 KiB. moto's depth of calls goes up and down across the end of a piece, which is then
-    asked of the system and given back each time: that was a quarter of the tests' CPU time.
-    """
-    return item.config.pluginmanager.get_plugin("runner").pytest_runtest_protocol(item, nextitem)  # type: ignore[union-attr]
-
-
-# 66,000 values of 8 bytes: of the piece of 1 MiB that such a frame needs, half is left for others.
-pytest_runtest_protocol.__code__ = pytest_runtest_protocol.__code__.replace(co_stacksize=66_000)
-
-
 def pytest_xdist_auto_num_workers() -> int:
     """Return how many processes run the tests: two for each core, since many tests wait for servers."""
     return 2 * (os.cpu_count() or 1)

@@ -2,28 +2,20 @@
 
 import json
 import threading
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from typing import Any
 
+from botocore import xform_name
 from botocore.auth import SigV4Auth
 from botocore.exceptions import ClientError
 from moto.backends import get_backend
 from moto.core.botocore_stubber import BotocoreStubber
 
+from chalicelib.storage.client import aws
 from tests.memory_expressions import Record
 from tests.memory_table import MemoryTable
 
 _ADDRESS = "https://dynamodb.us-east-1.amazonaws.com/"
-_METHODS = {
-    "BatchGetItem": "batch_get_item",
-    "DeleteItem": "delete_item",
-    "GetItem": "get_item",
-    "PutItem": "put_item",
-    "Query": "query",
-    "Scan": "scan",
-    "TransactWriteItems": "transact_write_items",
-    "UpdateItem": "update_item",
-}
 _process, _add_auth = BotocoreStubber.process_request, SigV4Auth.add_auth
 _tables: dict[str, MemoryTable] = {}
 one_at_a_time = threading.RLock()  # held by each call
@@ -47,16 +39,16 @@ def _process_request(stubber: Any, request: Any) -> Any:
     if request.url != _ADDRESS:
         return _process(stubber, request)
     operation = _text(request.headers["X-Amz-Target"]).rpartition(".")[2]
-    body = _text(request.body)
-    parameters = json.loads(body, object_hook=_decode_bytes if '"B"' in body else None)
+    parameters = aws.parse(request.body)
+    assert parameters is not None
     if operation == "DeleteTable":
         _tables.pop(parameters["TableName"], None)
-    if operation not in _METHODS or not _exists(name := _find_table(parameters)):
+    if operation not in aws.PARSED or not _exists(name := _find_table(parameters)):
         return _process(stubber, request)
     with one_at_a_time:
         table = _tables.setdefault(name, MemoryTable({}))
         try:
-            return 200, {}, json.dumps(getattr(table, _METHODS[operation])(**parameters), default=_encode_bytes)
+            return 200, {}, json.dumps(getattr(table, xform_name(operation))(**parameters), default=_encode_bytes)
         except ClientError as error:
             response: Any = error.response
             reasons = {"CancellationReasons": response.get("CancellationReasons")}
@@ -79,12 +71,6 @@ def _sign(auth: Any, request: Any) -> None:
     """Sign a request, unless nothing reads the signature."""
     if request.url != _ADDRESS or auth.credentials is None:
         _add_auth(auth, request)
-
-
-def _decode_bytes(value: dict[str, Any]) -> dict[str, Any]:
-    """Return a JSON object with the bytes of an attribute of type B."""
-    text = value.get("B")
-    return {"B": b64decode(text)} if isinstance(text, str) else value
 
 
 def _encode_bytes(value: bytes) -> str:

@@ -8,7 +8,6 @@ import runpy
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import packages_distributions
-from typing import NoReturn
 
 from infra import ROOT
 
@@ -23,11 +22,7 @@ class OtherPackages:
     def find_spec(self, name: str, *_: object) -> None:
         packages = self._packages.get(name.partition(".")[0], ())
         if packages and not any(_normalize(package) in self._pinned for package in packages):
-            _fail(name)
-
-
-def _fail(name: str) -> NoReturn:
-    raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
 def _normalize(package: str) -> str:

@@ -7,7 +7,7 @@ from ipaddress import ip_address, ip_network
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from chalicelib.model.edges import traffic_policies as documents
 from edge.plan import traffic_policies
@@ -141,7 +141,6 @@ def test_rules_and_actions_apply_in_order(document: Any, expected: list[str]) ->
     assert list_rejected(document) == expected
 
 
-@settings(max_examples=40)
 @given(drawn_policies.policies())
 def test_a_random_policy_admits_the_same_clients_as_by_ipaddress(policy: DrawnPolicy) -> None:
     verdicts = traffic_policies.decide(documents.parse(policy.document), PORT, REGION)

@@ -9,6 +9,7 @@ from tests.conftest import ROOT
 SETTINGS = [
     {"AWS_DEFAULT_REGION": "eu-central-1"},
     {"AWS_DEFAULT_REGION": "cn-north-1"},
+    {"AWS_DEFAULT_REGION": "us-gov-west-1"},
     {"AWS_DEFAULT_REGION": "us-gov-west-1", "AWS_USE_FIPS_ENDPOINT": "true"},
     {"AWS_DEFAULT_REGION": "eu-future-7"},
     {"AWS_DEFAULT_REGION": "eu-west-1", "AWS_USE_DUALSTACK_ENDPOINT": "true"},

@@ -29,7 +29,7 @@ from tests.transports import Client
 
 CHANGES = 50
 DELAYS = (0.0, 0.001, 0.002, 0.003)  # seconds for which a name is loaded before the next change
-MOTO_SHARE = 10  # one case of so many uses moto's table and threads
+THREADED_SHARE = 10  # one case of so many uses botocore and threads
 SEED = int(os.environ.get("SEED", "1"))
 LIMITS = (Limits(), Limits(max_loaded_names_per_account=3), Limits(max_loaded_names_per_wildcard=1, max_loaded_mib=6))
 SERVICE = Service(D, PORTS, frozenset({D, f"*.{D}"}))
@@ -87,7 +87,7 @@ def test_a_host_is_as_a_new_one_after_each_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TCP_PORTS", f"{PORTS[0]}-{PORTS[-1]}")
-    loop = _replace_threads(monkeypatch, Random(number)) if number % MOTO_SHARE else None
+    loop = _replace_threads(monkeypatch, Random(number)) if number % THREADED_SHARE else None
     chance = Random(number)
     with asyncio.Runner(loop_factory=loop) as runner:
         owners = [Owner(replace(it, check=lambda *_: None), chance) for it in (admin, stranger)]
